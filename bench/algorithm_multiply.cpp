@@ -58,8 +58,7 @@ json ours(const options& o, std::uint64_t budget, std::size_t n) {
     ooc::multiply_statistics done;
     put_times(r, [&] { done = ooc::multiply(a, b, c); });  // durable when it returns
     r["bytes_read"] = done.bytes_read;
-    r["fingerprint"] =
-        fingerprint(n, [&](std::size_t i, std::size_t j) { return std::as_const(c)[i][j]; });
+    r["fingerprint"] = fingerprint(n, [&](std::size_t i, std::size_t j) { return std::as_const(c)[i][j]; });
     return r;
   });
   std::filesystem::remove_all(folder);
@@ -88,9 +87,8 @@ json in_core(std::size_t n) {
         });
       for (std::thread& t : all) t.join();
     });
-    out["fingerprint"] = fingerprint(n, [&](std::size_t i, std::size_t j) {
-      return c(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j));
-    });
+    out["fingerprint"] = fingerprint(
+        n, [&](std::size_t i, std::size_t j) { return c(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)); });
     return out;
   });
 }
@@ -99,8 +97,7 @@ json in_core(std::size_t n) {
 
 void measure_multiply(const options& o, json& out) {
   const std::uint64_t budget = o.memory_or(384_MiB);
-  const auto n = static_cast<std::size_t>(
-                     std::sqrt(static_cast<double>(4 * budget / (3 * sizeof(double))))) / 64 * 64;
+  const auto n = static_cast<std::size_t>(std::sqrt(static_cast<double>(4 * budget / (3 * sizeof(double))))) / 64 * 64;
   if (n == 0) throw std::runtime_error("algorithms: --memory is too small for a product");
   require_space(o.dir, 3 * n * n * sizeof(double) + 256_MiB);
   paired_ratio rate("multiply_over_in_core");

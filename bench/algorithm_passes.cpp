@@ -62,8 +62,7 @@ void check_transposed(std::size_t n, At at) {
 
 void on_disk(const std::filesystem::path& file) {
   const int fd = ::open(file.c_str(), O_RDWR);
-  if (fd < 0 || ::fdatasync(fd) != 0)
-    throw std::system_error(errno, std::generic_category(), file.string());
+  if (fd < 0 || ::fdatasync(fd) != 0) throw std::system_error(errno, std::generic_category(), file.string());
   ::close(fd);
 }
 
@@ -121,23 +120,25 @@ struct blocking {
 
 /// Seconds of a loop over mapped files: blocks of `side`, the first `rows` rows of the source.
 double mapped(const setting& s, int advice, std::size_t side, std::size_t rows) {
-  return in_child(s.cap(), [&] {
-    const mapped_file a(s.plain[0], advice), b(s.plain[1], advice);
-    const std::size_t n = s.n;
-    json out;
-    out["seconds"] = seconds_of([&] {
-      for (std::size_t i0 = 0; i0 < rows; i0 += side)
-        for (std::size_t j0 = 0; j0 < n; j0 += side)
-          for (std::size_t i1 = i0; i1 < std::min(i0 + side, rows); i1 += 16)
-            for (std::size_t j = j0; j < std::min(j0 + side, n); ++j)
-              for (std::size_t i = i1; i < std::min(i1 + 16, i0 + side); ++i)
-                b.data()[j * n + i] = a.data()[i * n + j];
-      on_disk(s.plain[1]);
-    });
-    if (rows == n)
-      check_transposed(n, [&](std::size_t i, std::size_t j) { return b.data()[i * n + j]; });
-    return out;
-  })["seconds"].get<double>();
+  return in_child(s.cap(),
+                  [&] {
+                    const mapped_file a(s.plain[0], advice), b(s.plain[1], advice);
+                    const std::size_t n = s.n;
+                    json out;
+                    out["seconds"] = seconds_of([&] {
+                      for (std::size_t i0 = 0; i0 < rows; i0 += side)
+                        for (std::size_t j0 = 0; j0 < n; j0 += side)
+                          for (std::size_t i1 = i0; i1 < std::min(i0 + side, rows); i1 += 16)
+                            for (std::size_t j = j0; j < std::min(j0 + side, n); ++j)
+                              for (std::size_t i = i1; i < std::min(i1 + 16, i0 + side); ++i)
+                                b.data()[j * n + i] = a.data()[i * n + j];
+                      on_disk(s.plain[1]);
+                    });
+                    if (rows == n)
+                      check_transposed(n, [&](std::size_t i, std::size_t j) { return b.data()[i * n + j]; });
+                    return out;
+                  })["seconds"]
+      .get<double>();
 }
 
 /// Of the naive loop only the first rows are run, for at most so long, and the rest is taken to
@@ -145,17 +146,19 @@ double mapped(const setting& s, int advice, std::size_t side, std::size_t rows) 
 double mapped_plain_loop(const setting& s) {
   constexpr double most_seconds = 20;
   constexpr std::size_t most_rows = 512;
-  return in_child(s.cap(), [&] {
-    const mapped_file a(s.plain[0], MADV_NORMAL), b(s.plain[1], MADV_NORMAL);
-    json out;
-    std::size_t rows = 0;
-    const stopwatch w;
-    for (; rows < most_rows && w.seconds() < most_seconds; ++rows)
-      for (std::size_t j = 0; j < s.n; ++j) b.data()[j * s.n + rows] = a.data()[rows * s.n + j];
-    on_disk(s.plain[1]);
-    out["seconds"] = w.seconds() * static_cast<double>(s.n) / static_cast<double>(rows);
-    return out;
-  })["seconds"].get<double>();
+  return in_child(s.cap(),
+                  [&] {
+                    const mapped_file a(s.plain[0], MADV_NORMAL), b(s.plain[1], MADV_NORMAL);
+                    json out;
+                    std::size_t rows = 0;
+                    const stopwatch w;
+                    for (; rows < most_rows && w.seconds() < most_seconds; ++rows)
+                      for (std::size_t j = 0; j < s.n; ++j) b.data()[j * s.n + rows] = a.data()[rows * s.n + j];
+                    on_disk(s.plain[1]);
+                    out["seconds"] = w.seconds() * static_cast<double>(s.n) / static_cast<double>(rows);
+                    return out;
+                  })["seconds"]
+      .get<double>();
 }
 
 json reduced(const setting& s) {
@@ -192,9 +195,9 @@ void measure_passes(const options& o, json& out) {
   for (const char* name : {"pass.a", "pass.b", "pass.c"}) s.plain.push_back(o.dir / name);
   make_arrays(s);
 
-  paired_ratio over_bound("transpose_over_bound"), over_mmap("transpose_over_mmap"),
-      over_naive("transpose_over_naive"), seconds("transpose_seconds"),
-      reduce_over_bound("reduce_over_bound"), transform_over_bound("transform_over_bound");
+  paired_ratio over_bound("transpose_over_bound"), over_mmap("transpose_over_mmap"), over_naive("transpose_over_naive"),
+      seconds("transpose_seconds"), reduce_over_bound("reduce_over_bound"),
+      transform_over_bound("transform_over_bound");
   std::vector<blocking> rivals;
   for (const int advice : advices)
     for (const std::size_t side : {std::size_t{512}, std::size_t{2048}}) rivals.push_back({advice, side});
@@ -204,16 +207,14 @@ void measure_passes(const options& o, json& out) {
     const double mine = one["seconds"].get<double>();
     // Three boxes in memory, whose edges are multiples of a chunk.
     const double edge = std::sqrt(one["memory"].get<double>() / 3 / sizeof(double));
-    const std::uint64_t piece =
-        std::max<std::uint64_t>(static_cast<std::uint64_t>(edge) / 512, 1) * 4_KiB;
+    const std::uint64_t piece = std::max<std::uint64_t>(static_cast<std::uint64_t>(edge) / 512, 1) * 4_KiB;
     out["transpose_piece"] = piece;
     seconds.add(mine);
     over_bound.add(mine, raw::direct_transpose(s.plain[0], s.plain[2], s.n * sizeof(double), piece));
     sum = reduced(s);
     reduce_over_bound.add(sum["seconds"].get<double>(), raw::direct_read({s.plain[0]}));
     third = combined(s);
-    transform_over_bound.add(third["seconds"].get<double>(),
-                             raw::direct_combine({s.plain[0], s.plain[1]}, s.plain[2]));
+    transform_over_bound.add(third["seconds"].get<double>(), raw::direct_combine({s.plain[0], s.plain[1]}, s.plain[2]));
     // The first round finds out which of the loops is the best one.
     double best = std::numeric_limits<double>::infinity();
     std::vector<blocking> winner;
@@ -228,8 +229,9 @@ void measure_passes(const options& o, json& out) {
     over_mmap.add(best, mine);
     over_naive.add(mapped_plain_loop(s), mine);
   }
-  for (const paired_ratio* r : {&over_bound, &over_mmap, &over_naive, &seconds, &reduce_over_bound,
-                                &transform_over_bound}) r->put(out);
+  for (const paired_ratio* r :
+       {&over_bound, &over_mmap, &over_naive, &seconds, &reduce_over_bound, &transform_over_bound})
+    r->put(out);
   out["transpose_rows"] = s.n;
   out["transpose_budget_mib"] = s.budget >> 20;
   for (const auto& [name, run] :

@@ -80,8 +80,7 @@ double in_core(std::size_t n, std::uint64_t runs) {
     json out;
     out["seconds"] = seconds_of([&] {
       std::vector<std::thread> all;
-      for (part& p : parts)
-        all.emplace_back([&] { program.sort_run(bytes(p.keys), run, bytes(p.scratch)); });
+      for (part& p : parts) all.emplace_back([&] { program.sort_run(bytes(p.keys), run, bytes(p.scratch)); });
       for (std::thread& t : all) t.join();
     });
     out["threads"] = threads;
@@ -100,11 +99,13 @@ double transfers(const options& o, std::uint64_t bytes, std::uint64_t passes) {
   });
   double seconds = 0;
   for (std::uint64_t k = 0; k < passes; ++k)
-    seconds += in_child(0, [&] {
-      json r;
-      r["seconds"] = raw::direct_copy(from, to);
-      return r;
-    })["seconds"].get<double>();
+    seconds += in_child(0,
+                        [&] {
+                          json r;
+                          r["seconds"] = raw::direct_copy(from, to);
+                          return r;
+                        })["seconds"]
+                   .get<double>();
   std::filesystem::remove(from);
   std::filesystem::remove(to);
   return seconds;

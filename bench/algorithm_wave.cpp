@@ -43,8 +43,8 @@ struct setting {
 using rows_around = std::array<const double*, 2 * radius + 1>;
 
 /// to may be before.  One function for both, so that sums are reordered in one way.
-[[gnu::noinline]] void next_row(double* to, const double* before, const rows_around& x,
-                               const rows_around& y, std::ptrdiff_t n) {
+[[gnu::noinline]] void next_row(double* to, const double* before, const rows_around& x, const rows_around& y,
+                                std::ptrdiff_t n) {
   const double* const here = x[radius];
 #pragma GCC ivdep
   for (std::ptrdiff_t k = radius; k < n - radius; ++k) {
@@ -52,8 +52,8 @@ using rows_around = std::array<const double*, 2 * radius + 1>;
     for (std::ptrdiff_t d = 1; d <= radius; ++d)
       sum += w[static_cast<std::size_t>(d)] *
              (x[static_cast<std::size_t>(radius - d)][k] + x[static_cast<std::size_t>(radius + d)][k] +
-              y[static_cast<std::size_t>(radius - d)][k] + y[static_cast<std::size_t>(radius + d)][k] +
-              here[k - d] + here[k + d]);
+              y[static_cast<std::size_t>(radius - d)][k] + y[static_cast<std::size_t>(radius + d)][k] + here[k - d] +
+              here[k + d]);
     to[k] = 2 * here[k] - before[k] + q * sum;
   }
 }
@@ -96,18 +96,18 @@ json run_with(const setting& s, F compute) {
 json fused(const setting& s) {
   return run_with(s, [&](field& u, field& former, json& out) {
     const auto leapfrog = ooc::stencil({radius, radius, radius}, [](auto& to, const auto& from) {
-      const auto& [now, before] = from;
-      const auto next = to.template get<0>();
-      const auto n = static_cast<std::ptrdiff_t>(to.extent(2));
-      for (std::ptrdiff_t j = to.lower(1); j < to.upper(1); ++j) {
-        rows_around x{}, y{};
-        for (std::ptrdiff_t d = -radius; d <= radius; ++d) {
-          x[static_cast<std::size_t>(radius + d)] = now[d][j].data();
-          y[static_cast<std::size_t>(radius + d)] = now[0][j + d].data();
-        }
-        next_row(next[j].data(), before[0][j].data(), x, y, n);
-      }
-    }).keeps_former();
+                            const auto& [now, before] = from;
+                            const auto next = to.template get<0>();
+                            const auto n = static_cast<std::ptrdiff_t>(to.extent(2));
+                            for (std::ptrdiff_t j = to.lower(1); j < to.upper(1); ++j) {
+                              rows_around x{}, y{};
+                              for (std::ptrdiff_t d = -radius; d <= radius; ++d) {
+                                x[static_cast<std::size_t>(radius + d)] = now[d][j].data();
+                                y[static_cast<std::size_t>(radius + d)] = now[0][j + d].data();
+                              }
+                              next_row(next[j].data(), before[0][j].data(), x, y, n);
+                            }
+                          }).keeps_former();
     const auto done = ooc::sweep(std::tie(u, former), steps, leapfrog);  // durable when it returns
     out["fuse"] = done.fuse;
     out["parts"] = done.parts;

@@ -53,8 +53,7 @@ json ours(const jacobi_setting& s, F compute) {
     out["seconds"] = seconds_of([&] { compute(a, b, out); });
     const ooc::runtime_stats moved = rt.stats();
     out["bytes"] = moved.bytes_read + moved.bytes_written;
-    out["fingerprint"] =
-        fingerprint(s.n, [&](std::size_t i, std::size_t j) { return std::as_const(a)[i][j]; });
+    out["fingerprint"] = fingerprint(s.n, [&](std::size_t i, std::size_t j) { return std::as_const(a)[i][j]; });
     return out;
   });
 }
@@ -92,8 +91,7 @@ json stepwise(const jacobi_setting& s) {
 
 void on_disk(const std::filesystem::path& file) {
   const int fd = ::open(file.c_str(), O_RDWR);
-  if (fd < 0 || ::fdatasync(fd) != 0)
-    throw std::system_error(errno, std::generic_category(), file.string());
+  if (fd < 0 || ::fdatasync(fd) != 0) throw std::system_error(errno, std::generic_category(), file.string());
   ::close(fd);
 }
 
@@ -102,8 +100,7 @@ json in_core(std::size_t n) {
   return in_child(0, [n] {
     plain_array one(n * n), other(n * n);
     for (std::size_t i = 0; i < n; ++i)
-      for (std::size_t j = 0; j < n; ++j)
-        one.data()[i * n + j] = other.data()[i * n + j] = start_value(i, j);
+      for (std::size_t j = 0; j < n; ++j) one.data()[i * n + j] = other.data()[i * n + j] = start_value(i, j);
     std::barrier meeting(2);
     const auto half = [&](std::size_t first, std::size_t last) {
       for (unsigned k = 0; k < steps; ++k) {
@@ -111,8 +108,8 @@ json in_core(std::size_t n) {
         double* const to = k % 2 ? one.data() : other.data();
         for (std::size_t i = first; i < last; ++i)
           for (std::size_t j = 1; j + 1 < n; ++j)
-            to[i * n + j] = 0.25 * (from[(i - 1) * n + j] + from[(i + 1) * n + j] +
-                                    from[i * n + j - 1] + from[i * n + j + 1]);
+            to[i * n + j] =
+                0.25 * (from[(i - 1) * n + j] + from[(i + 1) * n + j] + from[i * n + j - 1] + from[i * n + j + 1]);
         meeting.arrive_and_wait();
       }
     };
@@ -122,8 +119,7 @@ json in_core(std::size_t n) {
       half(1, n / 2);
       second.join();
     });
-    out["fingerprint"] =
-        fingerprint(n, [&](std::size_t i, std::size_t j) { return one.data()[i * n + j]; });
+    out["fingerprint"] = fingerprint(n, [&](std::size_t i, std::size_t j) { return one.data()[i * n + j]; });
     return out;
   });
 }
@@ -138,8 +134,7 @@ json resident(const jacobi_setting& s, std::size_t n) {
       for (std::size_t j = 0; j < n; ++j) a[i][j] = start_value(i, j);
     json out;
     out["seconds"] = seconds_of([&] { ooc::sweep(a, steps, jacobi(), {.threads = 2, .mark = false}); });
-    out["fingerprint"] =
-        fingerprint(n, [&](std::size_t i, std::size_t j) { return std::as_const(a)[i][j]; });
+    out["fingerprint"] = fingerprint(n, [&](std::size_t i, std::size_t j) { return std::as_const(a)[i][j]; });
     a.invalidate(ooc::discard);
     return out;
   });
@@ -155,8 +150,8 @@ void measure_sweep(const options& o, json& out) {
   s.plain_a = o.dir / "plain.a";
   s.plain_b = o.dir / "plain.b";
 
-  paired_ratio over_mmap("sweep_over_mmap"), over_stepwise("sweep_over_stepwise"),
-      bytes("sweep_bytes_over_model"), in_memory("sweep_resident");
+  paired_ratio over_mmap("sweep_over_mmap"), over_stepwise("sweep_over_stepwise"), bytes("sweep_bytes_over_model"),
+      in_memory("sweep_resident");
   json one;
   for (unsigned k = 0; k < o.rounds_or(3); ++k) {
     std::map<double, int> results;  // how many runs came to which
@@ -204,8 +199,7 @@ constexpr part_of_case parts[] = {{"sweep", measure_sweep},
 json run_algorithms(const options& o) {
   for (const std::string& name : o.only)
     if (std::none_of(std::begin(parts), std::end(parts), [&](const part_of_case& p) { return name == p.name; }))
-      throw std::runtime_error("algorithms: --only " + name +
-                               ": expected sweep, wave, passes, sort or multiply");
+      throw std::runtime_error("algorithms: --only " + name + ": expected sweep, wave, passes, sort or multiply");
   json out;
   out["capped"] = can_cap_memory();
   for (const part_of_case& p : parts)

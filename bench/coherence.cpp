@@ -3,8 +3,6 @@
 
 namespace bench {
 
-json run_coherence(const options& o) {
-  return on_ranks(o, "coherence", "local:" + (o.dir / "coherence").string());
-}
+json run_coherence(const options& o) { return on_ranks(o, "coherence", "local:" + (o.dir / "coherence").string()); }
 
 }  // namespace bench

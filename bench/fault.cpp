@@ -36,17 +36,16 @@ constexpr std::uint64_t block_bytes = 2_MiB;
 class touched_segment {
  public:
   touched_segment(ooc::runtime& rt, std::uint64_t blocks, bool writable = true)
-      : segment_(rt.pager(),
-                 {.name = "fault", .block_bytes = block_bytes, .blocks = blocks, .writable = writable}, source_) {
+      : segment_(rt.pager(), {.name = "fault", .block_bytes = block_bytes, .blocks = blocks, .writable = writable},
+                 source_) {
     segment_.advise(ooc::access_pattern::random);
   }
 
   /// Reads a word of each of the first `blocks` blocks; returns microseconds of processor time.
   double touch(std::uint64_t blocks) {
     return 1e6 * thread_seconds_of([&] {
-      for (std::uint64_t b = 0; b < blocks; ++b)
-        read_word(segment_.base() + b * block_bytes);
-    });
+             for (std::uint64_t b = 0; b < blocks; ++b) read_word(segment_.base() + b * block_bytes);
+           });
   }
   /// Gives every frame real memory: what was never written is the kernel's page of zeros.
   void fill(std::uint64_t blocks) {
@@ -80,7 +79,8 @@ class spinning_thread {
 json run_way(const options& o, ooc::mapping_way way) {
   return in_child(0, [&] {
     const std::uint64_t frames = o.memory_or(128_MiB) / block_bytes;
-    ooc::runtime rt{ooc::runtime_options{.memory = frames * block_bytes, .block = block_bytes, .read_ahead = 1, .mapping = way}};
+    ooc::runtime rt{
+        ooc::runtime_options{.memory = frames * block_bytes, .block = block_bytes, .read_ahead = 1, .mapping = way}};
     touched_segment s(rt, frames * 8);
     paired_ratio alone("us_per_block"), beside("us_per_block_contended"), soft("us_soft_fault");
     paired_ratio wall("us_per_block_wall"), wall_beside("us_per_block_contended_wall");
@@ -144,8 +144,7 @@ json run_fault(const options& o) {
   }
   for (const std::string name :
        {"us_per_block_wall", "us_per_block_contended_wall", "us_per_block_open_for_reading_wall"})
-    out[name + "_userfaultfd_over_signal"] =
-        out["userfaultfd"][name].get<double>() / out[name].get<double>();
+    out[name + "_userfaultfd_over_signal"] = out["userfaultfd"][name].get<double>() / out[name].get<double>();
   return out;
 }
 

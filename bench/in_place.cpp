@@ -56,8 +56,7 @@ json run_in_place(const options& o) {
     for (double& x : a) x = 1;
     return json::object();
   });
-  paired_ratio over_imported("over_imported"), ours("in_place_mib_per_s"),
-      imported("imported_mib_per_s");
+  paired_ratio over_imported("over_imported"), ours("in_place_mib_per_s"), imported("imported_mib_per_s");
   const double mib = static_cast<double>(times_budget * budget) / (1 << 20);
   std::uint64_t read = 0;
   for (unsigned k = 0; k < o.rounds_or(5); ++k) {
@@ -65,8 +64,7 @@ json run_in_place(const options& o) {
       return vector{rt, open_store(), "a", ooc::open_read_only};
     });
     const json here = cold(file, budget, [&](ooc::runtime& rt) {
-      return ooc::open_file<double, 1>(rt, file.string(), ooc::open_read_only,
-                                       {.extents = {n}, .offset = header});
+      return ooc::open_file<double, 1>(rt, file.string(), ooc::open_read_only, {.extents = {n}, .offset = header});
     });
     over_imported.add(here["seconds"].get<double>(), there["seconds"].get<double>());
     ours.add(mib, here["seconds"].get<double>());

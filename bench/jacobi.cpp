@@ -53,8 +53,7 @@ json ours(const jacobi_setting& s, bool overwrite) {
     });
     out["mib_read"] = rt.stats().bytes_read >> 20;
     out["mib_written"] = rt.stats().bytes_written >> 20;
-    out["fingerprint"] =
-        fingerprint(n, [&](std::size_t i, std::size_t j) { return std::as_const(a)[i][j]; });
+    out["fingerprint"] = fingerprint(n, [&](std::size_t i, std::size_t j) { return std::as_const(a)[i][j]; });
     return out;
   });
 }
@@ -86,7 +85,8 @@ json run_jacobi(const options& o) {
       return r;
     };
     for (const int advice : advices)
-      best = std::min(best, run(make_jacobi_files, [&] { return mapped_jacobi(s, sweeps, advice); })["seconds"].get<double>());
+      best = std::min(
+          best, run(make_jacobi_files, [&] { return mapped_jacobi(s, sweeps, advice); })["seconds"].get<double>());
     const json without = run(make_jacobi_arrays, [&] { return ours(s, false); });
     const json with = run(make_jacobi_arrays, [&] { return ours(s, true); });
     if (results.size() != 1) throw std::runtime_error("jacobi: the runs disagree about the result");

@@ -7,7 +7,7 @@
 //     zipf            blocks drawn at random, block k with probability ~ 1 / k
 //     random          blocks drawn at random, all alike
 //
-// grains_... are the same for grains, 4 KiB, which age many at a time, in a memory of as many as the budget holds.  Four
+// grains_... are the same for grains, 4 KiB, which age many at a time, in a memory of as many as the budget holds. Four
 // of a block are touched, so that none becomes whole.
 //
 // Hits on mapped blocks are invisible to the pager and to the trace; that is what is tested.
@@ -44,8 +44,8 @@ trace jacobi_trace(std::uint32_t blocks) {
   for (int sweep = 0; sweep < 6; ++sweep) {
     const std::uint32_t a = sweep % 2 ? half : 0, b = half - a;
     for (std::uint32_t i = 1; i + 1 < half * rows_in_block; ++i)
-      for (const std::uint32_t at : {a + (i - 1) / rows_in_block, a + (i + 1) / rows_in_block,
-                                     a + i / rows_in_block, b + i / rows_in_block})
+      for (const std::uint32_t at :
+           {a + (i - 1) / rows_in_block, a + (i + 1) / rows_in_block, a + i / rows_in_block, b + i / rows_in_block})
         t.push_back(at);
   }
   return t;

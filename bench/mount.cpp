@@ -1,7 +1,8 @@
 // Programs that read and write a store through `ooc mount`, beside ooc::file and beside a mount that passes a tmpfs on.
 //
 //     KIND_write, KIND_read    a file of --memory (256 MiB) in calls of 1 MiB, written over until it is acknowledged
-//                              (closed), not by the first to open it for writing, and read: time through the mount / (ooc::file + the tmpfs through FUSE)
+//                              (closed), not by the first to open it for writing, and read: time through the mount /
+//                              (ooc::file + the tmpfs through FUSE)
 //     KIND_read_4k             the same of reads of 4 KiB, in random order
 //     KIND_append_over_overwrite    a new file in calls of 1 MiB, until it is closed / written over
 //     KIND_native_over_mount   ooc::file, time / that of the mount, of reads and writes in calls of 1 MiB

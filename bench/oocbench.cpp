@@ -29,10 +29,14 @@ std::uint64_t bytes_of(const std::string& text) {
   }
   const std::string unit = text.substr(end);
   unsigned shift = 0;
-  if (unit == "K" || unit == "KiB") shift = 10;
-  else if (unit == "M" || unit == "MiB") shift = 20;
-  else if (unit == "G" || unit == "GiB") shift = 30;
-  else if (!unit.empty() && unit != "B") n = 0;
+  if (unit == "K" || unit == "KiB")
+    shift = 10;
+  else if (unit == "M" || unit == "MiB")
+    shift = 20;
+  else if (unit == "G" || unit == "GiB")
+    shift = 30;
+  else if (!unit.empty() && unit != "B")
+    n = 0;
   n *= static_cast<double>(std::uint64_t{1} << shift);
   if (!(n >= 1 << 20) || n > 1e15)
     throw bad_option("--memory " + text + ": expected a size of at least 1M, such as 256M or 1G");
@@ -44,8 +48,7 @@ void print_list() {
 }
 
 void print_table(const bench::json& result) {
-  for (const auto& [name, value] : result.items())
-    std::printf("  %-32s %s\n", name.c_str(), value.dump().c_str());
+  for (const auto& [name, value] : result.items()) std::printf("  %-32s %s\n", name.c_str(), value.dump().c_str());
 }
 
 bench::json run_one(const bench::bench_case& c, const bench::options& o) {
@@ -75,21 +78,18 @@ bool parse(int argc, char** argv, command& c) {
       "oocbench CASE [options]\n\nCASE is `list`, `all`, or one of the cases that `list` shows.\n\nOptions");
   int rounds = 0, nodes = 0, ranks = 0;
   shown.add_options()("help,h", "this text")("json", "one JSON object as the last line")(
-      "dir,d", po::value(&c.dir)->value_name("DIR"),
-      "scratch folder on the disk to measure (default: below /var/tmp)")(
-      "memory,m", po::value(&c.memory)->value_name("SIZE"),
-      "memory budget, e.g. 256M (default: the case's own)")(
+      "dir,d", po::value(&c.dir)->value_name("DIR"), "scratch folder on the disk to measure (default: below /var/tmp)")(
+      "memory,m", po::value(&c.memory)->value_name("SIZE"), "memory budget, e.g. 256M (default: the case's own)")(
       "rounds,r", po::value(&rounds)->value_name("N"), "pairs of runs (default: the case's own)")(
       "nodes,n", po::value(&nodes)->value_name("N"),
       "I/O servers of the served store: for `store` and `patterns` (default: 4), and for `collective` to run "
-      "on one")(
-      "seconds,s", po::value(&c.seconds)->value_name("S"),
-      "time after which a run of `patterns` stops (default: 2.5)")(
+      "on one")("seconds,s", po::value(&c.seconds)->value_name("S"),
+                "time after which a run of `patterns` stops (default: 2.5)")(
       "ranks", po::value(&ranks)->value_name("N"), "MPI ranks, for cases that use them (default: 4)")(
       "only", po::value(&c.only)->value_name("NAME"),
-      "one of the rows of `patterns` or `policy`, or of `algorithms`: sweep, wave, passes, sort, multiply; may be repeated")(
-      "trace", po::value(&c.traces)->value_name("FILE"),
-      "a recording (OOC_TRACE) that `policy` replays in place of the generated traces; may be repeated")(
+      "one of the rows of `patterns` or `policy`, or of `algorithms`: sweep, wave, passes, sort, multiply; may be "
+      "repeated")("trace", po::value(&c.traces)->value_name("FILE"),
+                  "a recording (OOC_TRACE) that `policy` replays in place of the generated traces; may be repeated")(
       "full", "`algorithms` on 16384 x 16384 matrices where it takes 8192 x 8192");
   po::options_description all;
   all.add(shown).add_options()("case", po::value(&c.which));
@@ -142,12 +142,10 @@ int run(int argc, char** argv) {
   const bench::bench_case* one = nullptr;
   for (const bench::bench_case& k : bench::cases)
     if (c.which == k.name) one = &k;
-  if (!one && c.which != "all")
-    throw bad_option("there is no case '" + c.which + "'; `oocbench list` shows them");
+  if (!one && c.which != "all") throw bad_option("there is no case '" + c.which + "'; `oocbench list` shows them");
 
   bench::interrupts_throw();
-  const bench::scratch_folder scratch(c.dir.empty() ? bench::default_base()
-                                                    : std::filesystem::path(c.dir));
+  const bench::scratch_folder scratch(c.dir.empty() ? bench::default_base() : std::filesystem::path(c.dir));
   o.dir = scratch.path();
   bench::json result;
   if (one) {

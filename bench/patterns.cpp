@@ -103,7 +103,7 @@ struct pair_of_names {
 struct setting {
   std::filesystem::path dir;
   std::uint64_t budget = 0;
-  double seconds = 0;  ///< of a run
+  double seconds = 0;      ///< of a run
   std::size_t n = 0;       ///< rows and columns
   std::size_t n_half = 0;  ///< of an array of half the size
   std::uint32_t vertices = 0;
@@ -115,9 +115,7 @@ struct setting {
   }
   /// Lists of the program's own come out of the budget, so that the cap holds them on both sides.
   std::uint64_t memory(const pattern& p) const { return cap(p) - slack - indices(p) * 16; }
-  std::size_t indices(const pattern& p) const {
-    return p.indices ? std::min<std::size_t>(p.indices, budget / 64) : 0;
-  }
+  std::size_t indices(const pattern& p) const { return p.indices ? std::min<std::size_t>(p.indices, budget / 64) : 0; }
   std::size_t rows(bool halves) const { return halves ? n_half : n; }
   static pair_of_names names(bool halves) {
     return halves ? pair_of_names{"half_a", "half_b"} : pair_of_names{"a", "b"};
@@ -140,15 +138,12 @@ json timed(const std::function<double()>& work, const std::function<void()>& fin
   const double touches = work();
   if (finish) finish();
   const double seconds = w.seconds();
-  return {{"touches", touches},
-          {"rate", touches / seconds},
-          {"read", static_cast<double>(device_bytes_read() - before)}};
+  return {
+      {"touches", touches}, {"rate", touches / seconds}, {"read", static_cast<double>(device_bytes_read() - before)}};
 }
 
 /// Loops of Eigen may still run when the process ends.
-bool may_go_on(const pattern& p) {
-  return p.loop == patterns::eigen_colwise || p.loop == patterns::eigen_transpose;
-}
+bool may_go_on(const pattern& p) { return p.loop == patterns::eigen_colwise || p.loop == patterns::eigen_transpose; }
 
 // --- ours.  Nothing is destroyed at the end; what no loop touches any more is closed, or servers would
 // take the file for open until the process has been away for half a minute.
@@ -157,8 +152,7 @@ constexpr std::chrono::seconds until_free{60};
 
 template <class Array>
 Array& open(ooc::runtime& rt, const ooc::store& store, const char* name) {
-  return *new Array(rt, store, name, ooc::open,
-                    {.wait_for_writer = until_free});
+  return *new Array(rt, store, name, ooc::open, {.wait_for_writer = until_free});
 }
 
 void make_ours(const setting& s, const std::string& url) {
@@ -180,8 +174,7 @@ void make_ours(const setting& s, const std::string& url) {
     numbers edges{rt, store, "edges", ooc::create, {s.edges()}};
     for (std::uint32_t v = 0; v <= s.vertices; ++v) offsets[v] = v * graph::degree;
     for (std::uint64_t e = 0; e < s.edges(); ++e) edges[e] = graph::target(e, s.vertices);
-    for (const char* name : {"distance", "queue"})
-      numbers{rt, store, name, ooc::create, {s.vertices}}.close();
+    for (const char* name : {"distance", "queue"}) numbers{rt, store, name, ooc::create, {s.vertices}}.close();
     return json::object();
   });
 }
@@ -238,8 +231,7 @@ json run_ours(const setting& s, const pattern& p, const std::string& url) {
     const std::size_t n = s.rows(p.halves);
     const auto write_back = [&] {
       if (p.ends == done) return;
-      for (matrix* m : {&a, &b})
-        m->writeback(p.ends == durable ? ooc::durable : ooc::durability::acknowledged);
+      for (matrix* m : {&a, &b}) m->writeback(p.ends == durable ? ooc::durable : ooc::durability::acknowledged);
     };
     json r;
     if (p.what == pattern::kind::gather) {
@@ -268,8 +260,7 @@ void make_plain(const std::filesystem::path& file, std::uint64_t count, F of) {
   for (std::uint64_t k = 0; k < count;) {
     some.clear();
     for (; k < count && some.size() < 1 << 18; ++k) some.push_back(of(k));
-    out.write(reinterpret_cast<const char*>(some.data()),
-              static_cast<std::streamsize>(some.size() * sizeof(T)));
+    out.write(reinterpret_cast<const char*>(some.data()), static_cast<std::streamsize>(some.size() * sizeof(T)));
   }
   out.close();
   if (!out) throw std::runtime_error("cannot write " + file.string());
@@ -282,18 +273,15 @@ void make_rival(const setting& s) {
     make_plain<double>(s.plain(names.a), size, [](std::uint64_t k) { return static_cast<double>(k); });
     make_plain<double>(s.plain(names.b), size, [](std::uint64_t) { return 0.0; });
   }
-  make_plain<std::uint32_t>(s.plain("offsets"), std::uint64_t{s.vertices} + 1, [](std::uint64_t v) {
-    return static_cast<std::uint32_t>(v * graph::degree);
-  });
-  make_plain<std::uint32_t>(s.plain("edges"), s.edges(),
-                            [&](std::uint64_t e) { return graph::target(e, s.vertices); });
+  make_plain<std::uint32_t>(s.plain("offsets"), std::uint64_t{s.vertices} + 1,
+                            [](std::uint64_t v) { return static_cast<std::uint32_t>(v * graph::degree); });
+  make_plain<std::uint32_t>(s.plain("edges"), s.edges(), [&](std::uint64_t e) { return graph::target(e, s.vertices); });
   make_plain<std::uint32_t>(s.plain("queue"), s.vertices, [](std::uint64_t) { return 0u; });
 }
 
 void prepare_rival(const setting& s, const pattern& p) {
   if (p.what == pattern::kind::search)
-    make_plain<std::uint32_t>(s.plain("distance"), s.vertices,
-                              [](std::uint64_t) { return graph::unseen; });
+    make_plain<std::uint32_t>(s.plain("distance"), s.vertices, [](std::uint64_t) { return graph::unseen; });
   if (p.loop != patterns::eigen_transpose) return;
   std::fstream b(s.plain("b"), std::ios::in | std::ios::out | std::ios::binary);
   const auto put = [&](std::size_t at, double value) {
@@ -306,16 +294,13 @@ void prepare_rival(const setting& s, const pattern& p) {
   }
 }
 
-mapped_file& map(const setting& s, const char* name, int advice) {
-  return *new mapped_file(s.plain(name), advice);
-}
+mapped_file& map(const setting& s, const char* name, int advice) { return *new mapped_file(s.plain(name), advice); }
 
 json search_rival(const setting& s, int advice) {
   const auto numbers_of = [&](const char* name) {
     return reinterpret_cast<std::uint32_t*>(map(s, name, advice).data());
   };
-  const graph g{numbers_of("offsets"), numbers_of("edges"), numbers_of("distance"),
-                numbers_of("queue"), s.vertices};
+  const graph g{numbers_of("offsets"), numbers_of("edges"), numbers_of("distance"), numbers_of("queue"), s.vertices};
   return timed([&] { return patterns::breadth_first(g, time_limit(s.seconds)); }, nullptr);
 }
 
@@ -344,9 +329,7 @@ json run_rival(const setting& s, const pattern& p, int advice) {
 double number(const json& run, const char* name) { return run[name].get<double>(); }
 
 /// Bytes read for a touch.
-double read_per_touch(const json& run) {
-  return number(run, "read") / std::max(1.0, number(run, "touches"));
-}
+double read_per_touch(const json& run) { return number(run, "read") / std::max(1.0, number(run, "touches")); }
 
 struct measured {
   std::string worst;
@@ -354,8 +337,8 @@ struct measured {
   std::uint64_t peak = 0;  ///< above the cap less its slack: budget, and lists of the program's own
 };
 
-void measure(const setting& s, const pattern& p, const std::string& url, const std::string& served,
-             unsigned rounds, json& out, measured& all) {
+void measure(const setting& s, const pattern& p, const std::string& url, const std::string& served, unsigned rounds,
+             json& out, measured& all) {
   const std::string name = p.name;
   paired_ratio ratio(name), rate(name + "_touches_per_s"), read(name + "_amplification");
   double rival = 0;
@@ -426,8 +409,7 @@ void measure_beside_mapped_files(setting& s, const options& o, const std::vector
     make_ours(s, servers->url());
   }
   measured all;
-  for (const pattern& p : chosen)
-    measure(s, p, url, serve ? servers->url() : std::string(), rounds, out, all);
+  for (const pattern& p : chosen) measure(s, p, url, serve ? servers->url() : std::string(), rounds, out, all);
   json worst;
   all.amplification->put(worst);
   for (const char* end : {"", "_min", "_max"})

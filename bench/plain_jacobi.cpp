@@ -7,25 +7,22 @@
 
 namespace bench {
 
-json mapped_jacobi(const jacobi_setting& s, unsigned steps, int advice,
-                   const std::function<void()>& finish) {
+json mapped_jacobi(const jacobi_setting& s, unsigned steps, int advice, const std::function<void()>& finish) {
   return in_child(s.cap(), [&] {
     const mapped_file a(s.plain_a, advice), b(s.plain_b, advice);
     const std::size_t n = s.n;
     const auto sweep = [n](const double* from, double* to) {
       for (std::size_t i = 1; i + 1 < n; ++i)
         for (std::size_t j = 1; j + 1 < n; ++j)
-          to[i * n + j] = 0.25 * (from[(i - 1) * n + j] + from[(i + 1) * n + j] +
-                                  from[i * n + j - 1] + from[i * n + j + 1]);
+          to[i * n + j] =
+              0.25 * (from[(i - 1) * n + j] + from[(i + 1) * n + j] + from[i * n + j - 1] + from[i * n + j + 1]);
     };
     json out;
     out["seconds"] = seconds_of([&] {
-      for (unsigned k = 0; k < steps; ++k)
-        k % 2 ? sweep(b.data(), a.data()) : sweep(a.data(), b.data());
+      for (unsigned k = 0; k < steps; ++k) k % 2 ? sweep(b.data(), a.data()) : sweep(a.data(), b.data());
       finish();
     });
-    out["fingerprint"] =
-        fingerprint(n, [&](std::size_t i, std::size_t j) { return a.data()[i * n + j]; });
+    out["fingerprint"] = fingerprint(n, [&](std::size_t i, std::size_t j) { return a.data()[i * n + j]; });
     return out;
   });
 }

@@ -22,9 +22,7 @@ struct jacobi_setting {
   std::uint64_t cap() const { return budget + slack; }
 };
 
-inline double start_value(std::size_t i, std::size_t j) {
-  return static_cast<double>((i * 7 + j * 3) % 64);
-}
+inline double start_value(std::size_t i, std::size_t j) { return static_cast<double>((i * 7 + j * 3) % 64); }
 
 /// A value that depends on much of the array, and touches little of it.
 template <class At>
@@ -40,7 +38,7 @@ void make_jacobi_arrays(const jacobi_setting& s);
 void make_jacobi_files(const jacobi_setting& s);
 /// Seconds of so many steps over the mapped files, an even number, which leaves the result in `plain_a`; `finish` is
 /// part of them.
-json mapped_jacobi(const jacobi_setting& s, unsigned steps, int advice,
-                   const std::function<void()>& finish = [] {});
+json mapped_jacobi(
+    const jacobi_setting& s, unsigned steps, int advice, const std::function<void()>& finish = [] {});
 
 }  // namespace bench

@@ -6,8 +6,8 @@
 //     tiled_index     the same sum with a[i][j] on layout_tiled
 //
 // n = 4096 is bound by memory; n = 512 fits in cache and shows the arithmetic (`*_cached_ratio`).
-// Times are processor times of the one thread.  The plain arrays are in huge pages.  All blocks are touched several times before the first
-// measurement, so that each is mapped with the access it needs.
+// Times are processor times of the one thread.  The plain arrays are in huge pages.  All blocks are touched several
+// times before the first measurement, so that each is mapped with the access it needs.
 #include <cmath>
 #include <stdexcept>
 
@@ -29,15 +29,13 @@ using tiled_matrix = ooc::ooc_array<double, 2, ooc::layout_tiled>;
 
 [[gnu::noinline]] void jacobi(const matrix& a, matrix& b, std::size_t n) {
   for (std::size_t i = 1; i + 1 < n; ++i)
-    for (std::size_t j = 1; j + 1 < n; ++j)
-      b[i][j] = 0.25 * (a[i - 1][j] + a[i + 1][j] + a[i][j - 1] + a[i][j + 1]);
+    for (std::size_t j = 1; j + 1 < n; ++j) b[i][j] = 0.25 * (a[i - 1][j] + a[i + 1][j] + a[i][j - 1] + a[i][j + 1]);
 }
 
 [[gnu::noinline]] void jacobi(const double* a, double* b, std::size_t n) {
   for (std::size_t i = 1; i + 1 < n; ++i)
     for (std::size_t j = 1; j + 1 < n; ++j)
-      b[i * n + j] =
-          0.25 * (a[(i - 1) * n + j] + a[(i + 1) * n + j] + a[i * n + j - 1] + a[i * n + j + 1]);
+      b[i * n + j] = 0.25 * (a[(i - 1) * n + j] + a[(i + 1) * n + j] + a[i * n + j - 1] + a[i * n + j + 1]);
 }
 
 [[gnu::noinline]] double dot(const matrix& a, const matrix& b, std::size_t n) {
@@ -78,8 +76,7 @@ using tiled_matrix = ooc::ooc_array<double, 2, ooc::layout_tiled>;
 
 /// Times `ours` and `theirs` in turns.
 template <class Ours, class Theirs>
-void compare(json& out, const std::string& name, unsigned rounds, std::size_t n, Ours ours,
-             Theirs theirs) {
+void compare(json& out, const std::string& name, unsigned rounds, std::size_t n, Ours ours, Theirs theirs) {
   const unsigned repeats = n >= 4096 ? 5 : 200;
   for (int i = 0; i < 3; ++i) {  // all blocks mapped, all caches warm
     ours();
@@ -94,8 +91,7 @@ void compare(json& out, const std::string& name, unsigned rounds, std::size_t n,
     rival = b;
   }
   r.put(out);
-  out[name + "_ns_per_element"] =
-      std::round(rival / static_cast<double>(n * n) * 1e12 * r.middle()) / 1e3;
+  out[name + "_ns_per_element"] = std::round(rival / static_cast<double>(n * n) * 1e12 * r.middle()) / 1e3;
 }
 
 void fill(auto& a, std::size_t n) {
@@ -116,20 +112,23 @@ void measure(json& out, const ooc::store& store, ooc::runtime& rt, std::size_t n
     const plain_array pa(n * n), pb(n * n);
     fill(a, n);
     fill(b, n);
-    compare(out, "jacobi" + tag + "_ratio", rounds, n, [&] { jacobi(a, b, n); },
-            [&] { jacobi(pa.data(), pb.data(), n); });
-    compare(out, "dot" + tag + "_ratio", rounds, n, [&] { check_sum(dot(a, b, n), n); },
-            [&] { check_sum(dot(pa.data(), pb.data(), n), n); });
+    compare(
+        out, "jacobi" + tag + "_ratio", rounds, n, [&] { jacobi(a, b, n); }, [&] { jacobi(pa.data(), pb.data(), n); });
+    compare(
+        out, "dot" + tag + "_ratio", rounds, n, [&] { check_sum(dot(a, b, n), n); },
+        [&] { check_sum(dot(pa.data(), pb.data(), n), n); });
     a.invalidate(ooc::discard);
     b.invalidate(ooc::discard);
   }
   tiled_matrix t{rt, store, "t", ooc::create, {n, n}, fresh};
   const plain_array p(n * n);
   fill(t, n);
-  compare(out, "tile" + tag + "_ratio", rounds, n, [&] { check_sum(sum_tiles(t), n); },
-          [&] { check_sum(sum(p.data(), n), n); });
-  compare(out, "tiled_index" + tag + "_ratio", rounds, n, [&] { check_sum(sum_indexed(t, n), n); },
-          [&] { check_sum(sum(p.data(), n), n); });
+  compare(
+      out, "tile" + tag + "_ratio", rounds, n, [&] { check_sum(sum_tiles(t), n); },
+      [&] { check_sum(sum(p.data(), n), n); });
+  compare(
+      out, "tiled_index" + tag + "_ratio", rounds, n, [&] { check_sum(sum_indexed(t, n), n); },
+      [&] { check_sum(sum(p.data(), n), n); });
   t.invalidate(ooc::discard);
 }
 

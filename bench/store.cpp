@@ -72,9 +72,7 @@ json client(const setting& s, Work&& work) {
   });
 }
 
-double seconds(const json& j) {
-  return j["seconds"].get<double>();
-}
+double seconds(const json& j) { return j["seconds"].get<double>(); }
 
 ooc::storage::array_description matrix() {
   ooc::storage::array_description a;
@@ -88,8 +86,8 @@ std::vector<request_ptr> tile_requests() {
   std::vector<request_ptr> all;
   for (std::uint64_t i = 0; i < n; i += side)
     for (std::uint64_t j = 0; j < n; j += side)
-      all.push_back(std::make_shared<const ooc::request>(
-          ooc::storage::box_request(matrix(), {i, j}, {i + side, j + side})));
+      all.push_back(
+          std::make_shared<const ooc::request>(ooc::storage::box_request(matrix(), {i, j}, {i + side, j + side})));
   return all;
 }
 
@@ -105,12 +103,11 @@ void make_files(const setting& s) {
     const auto make = [&](const char* name, std::uint64_t bytes, std::uint64_t row) {
       ooc::storage::new_file f;
       f.size = bytes;
-      f.striping.sf = ooc::storage::choose_stripe(
-          {.file_bytes = bytes, .block_bytes = tile_bytes, .row_bytes = row}, s.nodes);
+      f.striping.sf =
+          ooc::storage::choose_stripe({.file_bytes = bytes, .block_bytes = tile_bytes, .row_bytes = row}, s.nodes);
       if (row != 0) f.array = matrix();
       const opened_file made = store.core()->create(name, f);
-      transfer_seconds(*made.file, transfer::write, contiguous_requests(bytes, 4_MiB), m.bytes(),
-                       4_MiB, depth);
+      transfer_seconds(*made.file, transfer::write, contiguous_requests(bytes, 4_MiB), m.bytes(), 4_MiB, depth);
     };
     make("stream", stream_bytes, 0);
     make("matrix", n * n * sizeof(double), n * sizeof(double));
@@ -147,8 +144,7 @@ double our_stream(const setting& s, transfer what) {
     // The connections are made at the first use.
     transfer_seconds(*f, what, std::span(all).first(depth), m.bytes(), slot, depth);
     double sum = 0;
-    for (unsigned t = 0; t < times; ++t)
-      sum += transfer_seconds(*f, what, all, m.bytes(), slot, depth);
+    for (unsigned t = 0; t < times; ++t) sum += transfer_seconds(*f, what, all, m.bytes(), slot, depth);
     return json{{"seconds", sum}};
   }));
 }
@@ -165,9 +161,8 @@ json read_matrix(const setting& s, bool tiles) {
     const auto done = store.stats() - before;
     if (done.bytes_read != n * n * sizeof(double))
       throw std::runtime_error("store: not every byte of the matrix was read");
-    return json{
-        {"seconds", t},
-        {"messages", static_cast<double>(done.read_requests) / static_cast<double>(grid * grid)}};
+    return json{{"seconds", t},
+                {"messages", static_cast<double>(done.read_requests) / static_cast<double>(grid * grid)}};
   });
 }
 
@@ -177,8 +172,7 @@ double small_read(const setting& s) {
     const auto f = store.core()->open("small", ooc::storage::open_mode::read).file;
     const auto read = [&](unsigned count) {
       for (unsigned i = 0; i < count; ++i)
-        ooc::throw_if(
-            f->read(ooc::request::contiguous(i * 17 * small % stream_bytes, small), memory.data()));
+        ooc::throw_if(f->read(ooc::request::contiguous(i * 17 * small % stream_bytes, small), memory.data()));
     };
     read(small_reads / 10);
     return json{{"seconds", seconds_of([&] { read(small_reads); }) / small_reads}};
@@ -186,9 +180,7 @@ double small_read(const setting& s) {
 }
 
 double ping_pong() {
-  return seconds(in_child(0, [] {
-    return json{{"seconds", bare::ping_pong_seconds(small, small_reads)}};
-  }));
+  return seconds(in_child(0, [] { return json{{"seconds", bare::ping_pong_seconds(small, small_reads)}}; }));
 }
 
 json name_calls(const setting& s) {

@@ -125,8 +125,8 @@ json run_stream(const options& o) {
   };
   // A disk's or hypervisor's own cache makes the second look at a file faster than the first: so each
   // side gets two runs a round, in turns with the other's, and its better one counts.
-  const auto round = [&](bool write, paired_ratio& limit, paired_ratio& same, paired_ratio& mmap,
-                         paired_ratio& speed, paired_ratio& cpu) {
+  const auto round = [&](bool write, paired_ratio& limit, paired_ratio& same, paired_ratio& mmap, paired_ratio& speed,
+                         paired_ratio& cpu) {
     const auto run = [&] { return write ? timed(write_all, cpu) : timed(read_all, cpu); };
     const double direct = write ? raw::direct_write({s.plain}) : raw::direct_read({s.plain});
     double best = run();
@@ -136,9 +136,7 @@ json run_stream(const options& o) {
     std::fprintf(stderr, "  %s, MiB/s: direct %.0f, ours %.0f, buffered %.0f, ours (better) %.0f\n",
                  write ? "write" : "read", mib / direct, mib / first, mib / buffered, mib / best);
     limit.add(std::min(direct, buffered), best);
-    same.add(
-        write ? raw::direct_write({s.plain}, s.budget) : raw::direct_read({s.plain}, s.budget),
-        best);
+    same.add(write ? raw::direct_write({s.plain}, s.budget) : raw::direct_read({s.plain}, s.budget), best);
     speed.add(mib, best);
     const double mapped_1 = mapped(s, write, advices[0]);
     best = run();
@@ -151,9 +149,8 @@ json run_stream(const options& o) {
     round(true, write_limit, write_same, write_mmap, write_speed, write_cpu);
   }
   json out;
-  for (const paired_ratio* r :
-       {&read_limit, &write_limit, &read_same, &write_same, &read_mmap, &write_mmap, &read_speed,
-        &write_speed, &read_cpu, &write_cpu})
+  for (const paired_ratio* r : {&read_limit, &write_limit, &read_same, &write_same, &read_mmap, &write_mmap,
+                                &read_speed, &write_speed, &read_cpu, &write_cpu})
     r->put(out);
   out["peak_rss_mib"] = peak >> 20;
   out["budget_mib"] = s.budget >> 20;

@@ -131,8 +131,8 @@ double mapped(const setting& s, int advice) {
     return out;
   });
   const double seconds = r["seconds"].get<double>() * grid / static_cast<double>(s.rival_columns);
-  std::fprintf(stderr, "  mapped, advice %d: %.1f s for the whole, %lu MiB read in %zu of %zu columns\n",
-               advice, seconds, r["device_mib_read"].get<unsigned long>(), s.rival_columns, grid);
+  std::fprintf(stderr, "  mapped, advice %d: %.1f s for the whole, %lu MiB read in %zu of %zu columns\n", advice,
+               seconds, r["device_mib_read"].get<unsigned long>(), s.rival_columns, grid);
   return seconds;
 }
 
@@ -152,8 +152,7 @@ class own_runs {
   std::uint64_t peak_ = 0;
 };
 
-void measure_row_major(setting& s, const std::filesystem::path& dir, unsigned rounds, own_runs& run,
-                       json& out) {
+void measure_row_major(setting& s, const std::filesystem::path& dir, unsigned rounds, own_runs& run, json& out) {
   make_store(s, dir);
   s.plain = dir / "plain";
   raw::make_file(s.plain, bytes);
@@ -162,8 +161,7 @@ void measure_row_major(setting& s, const std::filesystem::path& dir, unsigned ro
   paired_ratio ours_s("row_major_seconds"), mapped_s("mmap_seconds");
   for (unsigned k = 0; k < rounds; ++k) {
     double best = std::numeric_limits<double>::infinity();
-    for (const int advice : {MADV_NORMAL, MADV_SEQUENTIAL, MADV_RANDOM})
-      best = std::min(best, mapped(s, advice));
+    for (const int advice : {MADV_NORMAL, MADV_SEQUENTIAL, MADV_RANDOM}) best = std::min(best, mapped(s, advice));
     const json r = run("rows");
     mapped_s.add(best);
     ours_s.add(r["seconds"].get<double>());
@@ -176,8 +174,7 @@ void measure_row_major(setting& s, const std::filesystem::path& dir, unsigned ro
   for (const paired_ratio* r : {&ratio, &requests, &ours_s, &mapped_s}) r->put(out);
 }
 
-void measure_tiled(setting& s, const std::filesystem::path& dir, unsigned rounds, own_runs& run,
-                   json& out) {
+void measure_tiled(setting& s, const std::filesystem::path& dir, unsigned rounds, own_runs& run, json& out) {
   make_store(s, dir);
   std::vector<std::filesystem::path> parts;
   for (int k = 0; k < 4; ++k) {

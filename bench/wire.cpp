@@ -136,8 +136,7 @@ class wire_path {
       // The connections are made at the first use.
       transfer_seconds(*f, what, std::span(all).first(requests_in_flight), memory, slot(), requests_in_flight);
       double sum = 0;
-      for (unsigned t = 0; t < times_; ++t)
-        sum += transfer_seconds(*f, what, all, memory, slot(), requests_in_flight);
+      for (unsigned t = 0; t < times_; ++t) sum += transfer_seconds(*f, what, all, memory, slot(), requests_in_flight);
       return json{{"seconds", sum}};
     })["seconds"];
   }

@@ -30,9 +30,7 @@ namespace {
 
 using ooc::storage::file_descriptor;
 
-[[noreturn]] void fail(const char* what) {
-  throw std::system_error(errno, std::generic_category(), what);
-}
+[[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
 void no_delay(int fd) {
   const int on = 1;
@@ -94,9 +92,8 @@ void move_polling(std::span<const lane> lanes, way w) {
       if (ready[i].fd < 0 || ready[i].revents == 0) continue;
       const std::size_t at = done[i] % message;
       std::byte* const p = lanes[i].place(done[i] / message) + at;
-      const ssize_t n = w == way::out
-                            ? ::send(ready[i].fd, p, message - at, MSG_NOSIGNAL | MSG_DONTWAIT)
-                            : ::recv(ready[i].fd, p, message - at, MSG_DONTWAIT);
+      const ssize_t n = w == way::out ? ::send(ready[i].fd, p, message - at, MSG_NOSIGNAL | MSG_DONTWAIT)
+                                      : ::recv(ready[i].fd, p, message - at, MSG_DONTWAIT);
       if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN)) fail("a bare connection");
       if (n < 0) continue;
       done[i] += static_cast<std::size_t>(n);
@@ -162,8 +159,7 @@ class other_process {
   const sockets& connections() const noexcept { return connections_; }
 
  private:
-  [[noreturn]] static void serve(int listening, unsigned connections,
-                                 const std::function<void(const sockets&)>& work) {
+  [[noreturn]] static void serve(int listening, unsigned connections, const std::function<void(const sockets&)>& work) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     try {
       sockets accepted;
@@ -200,9 +196,8 @@ std::vector<lane> lanes_of(const other_process::sockets& all, std::size_t messag
   std::vector<lane> lanes;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const std::size_t each = (messages + all.size() - 1 - i) / all.size();
-    lanes.push_back({all[i].get(), each * times, [i, each, n = all.size(), &place](std::size_t k) {
-                       return place(i + k % each * n);
-                     }});
+    lanes.push_back({all[i].get(), each * times,
+                     [i, each, n = all.size(), &place](std::size_t k) { return place(i + k % each * n); }});
   }
   return lanes;
 }
@@ -212,21 +207,22 @@ double carry(way w, movers who, unsigned connections, std::span<std::byte> memor
              const std::function<void(std::span<lane>)>& prepare_here,
              const std::function<void(std::span<lane>)>& prepare_there, const shaped_link* link) {
   const std::size_t messages = memory.size() / message;
-  const other_process other(connections, [&](const other_process::sockets& all) {
-    std::vector<std::byte> buffers(connections * message);
-    const std::function<std::byte*(std::size_t)> place = [&](std::size_t m) {
-      return buffers.data() + m % connections * message;
-    };
-    auto lanes = lanes_of(all, messages, times, place);
-    prepare_there(lanes);
-    signal_all(all);
-    await_all(all);
-    move(lanes, w == way::in ? way::out : way::in, who);
-    if (w == way::out) signal_all(all);
-  }, link);
-  const std::function<std::byte*(std::size_t)> place = [&](std::size_t m) {
-    return memory.data() + m * message;
-  };
+  const other_process other(
+      connections,
+      [&](const other_process::sockets& all) {
+        std::vector<std::byte> buffers(connections * message);
+        const std::function<std::byte*(std::size_t)> place = [&](std::size_t m) {
+          return buffers.data() + m % connections * message;
+        };
+        auto lanes = lanes_of(all, messages, times, place);
+        prepare_there(lanes);
+        signal_all(all);
+        await_all(all);
+        move(lanes, w == way::in ? way::out : way::in, who);
+        if (w == way::out) signal_all(all);
+      },
+      link);
+  const std::function<std::byte*(std::size_t)> place = [&](std::size_t m) { return memory.data() + m * message; };
   auto lanes = lanes_of(other.connections(), messages, times, place);
   prepare_here(lanes);
   await_all(other.connections());
@@ -258,8 +254,8 @@ void take_sums(const std::byte* p) {
 
 }  // namespace
 
-double carry_seconds(way w, movers who, unsigned connections, std::span<std::byte> memory,
-                     unsigned times, const shaped_link* link) {
+double carry_seconds(way w, movers who, unsigned connections, std::span<std::byte> memory, unsigned times,
+                     const shaped_link* link) {
   const auto nothing = [](std::span<lane>) {};
   return carry(w, who, connections, memory, times, nothing, nothing, link);
 }
@@ -273,8 +269,7 @@ double carry_to_files_seconds(unsigned connections, std::span<std::byte> memory,
     for (lane& l : lanes) {
       const std::size_t each = l.count / times;
       auto file = std::make_shared<file_descriptor>(
-          ::open((folder / ("bare-" + std::to_string(l.fd))).c_str(),
-                 O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+          ::open((folder / ("bare-" + std::to_string(l.fd))).c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
       if (!*file) fail("open");
       for (std::size_t k = 0; k < each; ++k) write_all(file->get(), l.place(k), message, k * message);
       l.see = [file, each](std::size_t k, const std::byte* p) {

@@ -28,8 +28,8 @@ enum class movers { thread_each, one_thread };
 /// times: in messages of 1 MiB, message m by connection m mod `connections`.  The other side has
 /// one message's memory for each connection.  Outwards the other side says when it has everything.
 /// With `link` this process is on its client's host and the other one on the server's.
-double carry_seconds(way w, movers who, unsigned connections, std::span<std::byte> memory,
-                     unsigned times, const shaped_link* link = nullptr);
+double carry_seconds(way w, movers who, unsigned connections, std::span<std::byte> memory, unsigned times,
+                     const shaped_link* link = nullptr);
 
 /// What any store with checksums must do with writes: carry_seconds() outwards, a thread for each
 /// connection, where the sender takes the checksum of every 4 KiB, and the other side takes it

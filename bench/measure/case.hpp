@@ -16,16 +16,16 @@ namespace bench {
 using json = nlohmann::ordered_json;
 
 struct options {
-  std::filesystem::path dir;  ///< scratch space, removed afterwards by main
-  std::uint64_t memory = 0;   ///< budget of the runtime, bytes; 0: the case's own
-  unsigned rounds = 0;        ///< pairs of runs; 0: the case's own
-  unsigned nodes = 0;         ///< I/O servers of a served store; 0: the case's own
-  std::string url{};          ///< of the store, for cases on ranks
-  double seconds = 0;         ///< that a run may take, for cases that bound it; 0: the case's own
-  unsigned ranks = 0;         ///< of cases that run on several; 0: the case's own
-  std::vector<std::string> only{};  ///< rows of a case that has many, or parts of one; empty: all
+  std::filesystem::path dir;          ///< scratch space, removed afterwards by main
+  std::uint64_t memory = 0;           ///< budget of the runtime, bytes; 0: the case's own
+  unsigned rounds = 0;                ///< pairs of runs; 0: the case's own
+  unsigned nodes = 0;                 ///< I/O servers of a served store; 0: the case's own
+  std::string url{};                  ///< of the store, for cases on ranks
+  double seconds = 0;                 ///< that a run may take, for cases that bound it; 0: the case's own
+  unsigned ranks = 0;                 ///< of cases that run on several; 0: the case's own
+  std::vector<std::string> only{};    ///< rows of a case that has many, or parts of one; empty: all
   std::vector<std::string> traces{};  ///< recordings that `policy` replays; empty: the generated ones
-  bool full = false;                ///< the sizes of large machines, for cases that have them
+  bool full = false;                  ///< the sizes of large machines, for cases that have them
 
   std::uint64_t memory_or(std::uint64_t d) const noexcept { return memory ? memory : d; }
   unsigned rounds_or(unsigned d) const noexcept { return rounds ? rounds : d; }
@@ -65,8 +65,7 @@ inline constexpr bench_case cases[] = {
     {"lru", "how close to exact LRU is the replacement?", run_lru},
     {"coherence", "what do ranks read again after others have written?", run_coherence},
     {"collective", "what do ranks gain that read and write interleaved columns together?", run_collective},
-    {"algorithms", "what do the library's algorithms gain over the loops that everybody writes?",
-     run_algorithms},
+    {"algorithms", "what do the library's algorithms gain over the loops that everybody writes?", run_algorithms},
     {"patterns", "what do other access patterns cost beside a mapped file?", run_patterns},
     {"policy", "what do the pager's choices come to beside textbook replacement?", run_policy},
     {"in_place", "what does a file cost that is used where it lies, beside an imported one?", run_in_place},

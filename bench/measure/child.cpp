@@ -95,11 +95,9 @@ json in_child(std::uint64_t cap_bytes, const std::function<json()>& work) {
   if (WIFSIGNALED(status))
     throw std::runtime_error("a run was killed by signal " + std::to_string(WTERMSIG(status)) +
                              (WTERMSIG(status) == SIGKILL && cap.active()
-                                  ? " (perhaps by its memory cap of " +
-                                        std::to_string(cap_bytes >> 20) + " MiB)"
+                                  ? " (perhaps by its memory cap of " + std::to_string(cap_bytes >> 20) + " MiB)"
                                   : ""));
-  if (text.empty())
-    throw std::runtime_error("a run ended with status " + std::to_string(WEXITSTATUS(status)));
+  if (text.empty()) throw std::runtime_error("a run ended with status " + std::to_string(WEXITSTATUS(status)));
   const json result = json::parse(text);
   if (result.contains("error")) throw std::runtime_error(result["error"].get<std::string>());
   return result["result"];

@@ -11,8 +11,8 @@
 namespace bench {
 
 /// Runs `work` in a forked child, limited to `cap` bytes of memory where possible (0: no limit), and
-/// returns its result, with "peak_rss" (bytes) and "processor_seconds" added.  Throws std::runtime_error with the child's
-/// message if it threw, and where it was killed.  The caller must have one thread.
+/// returns its result, with "peak_rss" (bytes) and "processor_seconds" added.  Throws std::runtime_error with the
+/// child's message if it threw, and where it was killed.  The caller must have one thread.
 json in_child(std::uint64_t cap, const std::function<json()>& work);
 
 /// Puts what a part of a run takes into its result: "seconds", and "processor", the seconds of the processors that

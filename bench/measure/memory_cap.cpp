@@ -47,13 +47,11 @@ std::string own_group(bool v2) {
 /// Makes a group and limits it; an empty path where that is not possible.
 fs::path make_group(const fs::path& parent, bool v2, std::uint64_t bytes) {
   static unsigned made = 0;
-  const fs::path folder =
-      parent / ("oocbench-" + std::to_string(::getpid()) + "-" + std::to_string(made++));
+  const fs::path folder = parent / ("oocbench-" + std::to_string(::getpid()) + "-" + std::to_string(made++));
   std::error_code ec;
   if (v2) put(parent / "cgroup.subtree_control", "+memory");
   if (!fs::create_directory(folder, ec)) return {};
-  if (put(folder / (v2 ? "memory.max" : "memory.limit_in_bytes"), std::to_string(bytes)))
-    return folder;
+  if (put(folder / (v2 ? "memory.max" : "memory.limit_in_bytes"), std::to_string(bytes))) return folder;
   fs::remove(folder, ec);
   return {};
 }

@@ -58,9 +58,7 @@ class buffers {
  public:
   /// `memory` bytes, untouched; 0: one buffer for every request in flight, touched.
   explicit buffers(std::uint64_t memory = 0, std::uint64_t size = request_bytes)
-      : fresh_(memory != 0),
-        size_(size),
-        count_(fresh_ ? std::max<std::uint64_t>(memory / size, depth) : depth) {
+      : fresh_(memory != 0), size_(size), count_(fresh_ ? std::max<std::uint64_t>(memory / size, depth) : depth) {
     constexpr std::uint64_t huge = std::uint64_t{2} << 20;
     const std::uint64_t bytes = (count_ * size_ + huge - 1) / huge * huge;
     memory_.reset(static_cast<char*>(std::aligned_alloc(huge, bytes)));
@@ -75,9 +73,7 @@ class buffers {
   }
 
  private:
-  void fill(char* p) const {
-    std::fill_n(reinterpret_cast<double*>(p), size_ / sizeof(double), 1.0);
-  }
+  void fill(char* p) const { std::fill_n(reinterpret_cast<double*>(p), size_ / sizeof(double), 1.0); }
 
   const bool fresh_;
   const std::uint64_t size_, count_;
@@ -107,8 +103,7 @@ double in_parallel(std::uint64_t count, F&& transfer, unsigned at_once = depth) 
 
 std::uint64_t requests_in(const path& file) {
   const std::uint64_t bytes = std::filesystem::file_size(file);
-  if (bytes == 0 || bytes % request_bytes)
-    throw std::invalid_argument(file.string() + " is not a multiple of 2 MiB");
+  if (bytes == 0 || bytes % request_bytes) throw std::invalid_argument(file.string() + " is not a multiple of 2 MiB");
   return bytes / request_bytes;
 }
 
@@ -145,9 +140,7 @@ void make_file(const path& file, std::uint64_t bytes) {
   direct_write({file});
 }
 
-double direct_read(const std::vector<path>& files, std::uint64_t memory) {
-  return direct(files, false, memory);
-}
+double direct_read(const std::vector<path>& files, std::uint64_t memory) { return direct(files, false, memory); }
 
 double direct_read_columns(const std::vector<path>& files, std::uint64_t piece, std::uint64_t columns,
                            std::uint64_t memory) {
@@ -161,9 +154,7 @@ double direct_read_columns(const std::vector<path>& files, std::uint64_t piece, 
   });
 }
 
-double direct_write(const std::vector<path>& files, std::uint64_t memory) {
-  return direct(files, true, memory);
-}
+double direct_write(const std::vector<path>& files, std::uint64_t memory) { return direct(files, true, memory); }
 
 double direct_copy(const path& from, const path& to) {
   drop_cache(from);
@@ -187,8 +178,7 @@ double direct_transpose(const path& from, const path& to, std::uint64_t row, std
   const std::uint64_t side = piece / sizeof(double);  // rows of a square
   const std::uint64_t across = (row + piece - 1) / piece;
   std::vector<std::unique_ptr<buffers>> own;
-  for (unsigned i = 0; i < (at_once + depth - 1) / depth; ++i)
-    own.push_back(std::make_unique<buffers>(0, piece));
+  for (unsigned i = 0; i < (at_once + depth - 1) / depth; ++i) own.push_back(std::make_unique<buffers>(0, piece));
   return in_parallel(
       across * across * side,
       [&](std::uint64_t k) {

@@ -27,16 +27,14 @@ plain_array::plain_array(std::size_t n) {
 
 plain_array::~plain_array() { ::munmap(mapping_, mapped_); }
 
-mapped_file::mapped_file(const std::filesystem::path& file, int advice)
-    : bytes_(std::filesystem::file_size(file)) {
+mapped_file::mapped_file(const std::filesystem::path& file, int advice) : bytes_(std::filesystem::file_size(file)) {
   drop_cache(file);
   const int fd = ::open(file.c_str(), O_RDWR | O_CLOEXEC);
   if (fd < 0) throw std::system_error(errno, std::generic_category(), "cannot open " + file.string());
   void* p = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   const int error = errno;
   ::close(fd);
-  if (p == MAP_FAILED)
-    throw std::system_error(error, std::generic_category(), "cannot map " + file.string());
+  if (p == MAP_FAILED) throw std::system_error(error, std::generic_category(), "cannot map " + file.string());
   data_ = static_cast<double*>(p);
   if (advice != MADV_NORMAL) ::madvise(p, bytes_, advice);
 }

@@ -29,16 +29,15 @@ scratch_folder::~scratch_folder() {
 
 fs::path default_base() {
   struct statfs s = {};
-  if (::access("/var/tmp", W_OK) == 0 && ::statfs("/var/tmp", &s) == 0 && s.f_type != TMPFS_MAGIC)
-    return "/var/tmp";
+  if (::access("/var/tmp", W_OK) == 0 && ::statfs("/var/tmp", &s) == 0 && s.f_type != TMPFS_MAGIC) return "/var/tmp";
   return fs::current_path();
 }
 
 void require_space(const fs::path& folder, std::uint64_t bytes) {
   const std::uint64_t have = fs::space(folder).available;
   if (have < bytes)
-    throw std::runtime_error(folder.string() + " has " + std::to_string(have >> 20) +
-                             " MiB left, this case needs " + std::to_string(bytes >> 20) +
+    throw std::runtime_error(folder.string() + " has " + std::to_string(have >> 20) + " MiB left, this case needs " +
+                             std::to_string(bytes >> 20) +
                              " MiB; choose another place with --dir or a smaller --memory");
 }
 

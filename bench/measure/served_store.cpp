@@ -16,8 +16,8 @@ served_store::served_store(std::filesystem::path dir, unsigned nodes) : dir_(std
   url_ = ooc::cluster::local_cluster(dir_).up(s, 30s).url;
 }
 
-served_store::served_store(std::filesystem::path dir, unsigned nodes, const std::string& key,
-                           bool encrypt, const std::string& address)
+served_store::served_store(std::filesystem::path dir, unsigned nodes, const std::string& key, bool encrypt,
+                           const std::string& address)
     : dir_(std::move(dir)) {
   ooc::cluster::cluster_settings s;
   s.nodes = nodes;

@@ -14,9 +14,7 @@ namespace {
 
 using ooc::storage::file_descriptor;
 
-file_descriptor this_network() {
-  return file_descriptor(::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC));
-}
+file_descriptor this_network() { return file_descriptor(::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC)); }
 
 file_descriptor new_network() {
   if (::unshare(CLONE_NEWNET) != 0)
@@ -34,8 +32,7 @@ void set_up(const std::string& device, const std::string& address, unsigned mbit
   command("ip link set lo up");
   command("ip address add " + address + "/30 dev " + device);
   command("ip link set " + device + " up");
-  command("tc qdisc add dev " + device + " root tbf rate " + std::to_string(mbit) +
-          "mbit burst 256k latency 50ms");
+  command("tc qdisc add dev " + device + " root tbf rate " + std::to_string(mbit) + "mbit burst 256k latency 50ms");
 }
 
 }  // namespace
@@ -44,8 +41,8 @@ shaped_link::shaped_link(unsigned mbit) : home_(this_network()) {
   try {
     client_ = new_network();
     server_ = new_network();
-    command("ip link add wire type veth peer name wire netns /proc/" + std::to_string(::getpid()) +
-            "/fd/" + std::to_string(client_.get()));
+    command("ip link add wire type veth peer name wire netns /proc/" + std::to_string(::getpid()) + "/fd/" +
+            std::to_string(client_.get()));
     set_up("wire", server_address_, mbit);
     enter(host::client);
     set_up("wire", "10.77.0.2", mbit);
@@ -58,8 +55,7 @@ shaped_link::shaped_link(unsigned mbit) : home_(this_network()) {
 
 void shaped_link::enter(host h) const {
   const file_descriptor& to = h == host::home ? home_ : h == host::server ? server_ : client_;
-  if (::setns(to.get(), CLONE_NEWNET) != 0)
-    throw std::system_error(errno, std::generic_category(), "setns");
+  if (::setns(to.get(), CLONE_NEWNET) != 0) throw std::system_error(errno, std::generic_category(), "setns");
 }
 
 }  // namespace bench

@@ -43,9 +43,8 @@ class flight {
 
 }  // namespace
 
-double transfer_seconds(const striped_file& file, transfer what,
-                        std::span<const request_ptr> requests, std::span<std::byte> memory,
-                        std::size_t slot, unsigned depth) {
+double transfer_seconds(const striped_file& file, transfer what, std::span<const request_ptr> requests,
+                        std::span<std::byte> memory, std::size_t slot, unsigned depth) {
   const std::size_t slots = memory.size() / slot;
   flight f;
   const stopwatch time;
@@ -65,8 +64,7 @@ double transfer_seconds(const striped_file& file, transfer what,
 std::vector<request_ptr> contiguous_requests(std::uint64_t bytes, std::uint64_t each) {
   std::vector<request_ptr> all;
   for (std::uint64_t at = 0; at < bytes; at += each)
-    all.push_back(std::make_shared<const ooc::request>(
-        ooc::request::contiguous(at, std::min(each, bytes - at))));
+    all.push_back(std::make_shared<const ooc::request>(ooc::request::contiguous(at, std::min(each, bytes - at))));
   return all;
 }
 

@@ -16,8 +16,8 @@ enum class transfer { read, write };
 /// the `slot` bytes of memory at k * slot, from the start again where the memory ends.  Throws
 /// ooc::error.
 double transfer_seconds(const ooc::storage::striped_file& file, transfer what,
-                        std::span<const ooc::storage::request_ptr> requests,
-                        std::span<std::byte> memory, std::size_t slot, unsigned depth);
+                        std::span<const ooc::storage::request_ptr> requests, std::span<std::byte> memory,
+                        std::size_t slot, unsigned depth);
 
 /// [0, bytes) of a file in contiguous requests of `each` bytes.
 std::vector<ooc::storage::request_ptr> contiguous_requests(std::uint64_t bytes, std::uint64_t each);

@@ -33,8 +33,8 @@ bool ended_in_time(const time_limit& t, F work) {
 double eigen_colwise(const matrices& m, const time_limit& t) {
   const std::size_t n = m.n;
   // Outlives this call, as the thread may.
-  auto& sums = *new Eigen::RowVectorXd(Eigen::RowVectorXd::Constant(
-      static_cast<Eigen::Index>(n), std::numeric_limits<double>::quiet_NaN()));
+  auto& sums = *new Eigen::RowVectorXd(
+      Eigen::RowVectorXd::Constant(static_cast<Eigen::Index>(n), std::numeric_limits<double>::quiet_NaN()));
   ended_in_time(t, [m, n, &sums] { sums.noalias() = map(m.a, n).colwise().sum(); });
   const volatile double* const seen = sums.data();
   std::size_t columns = 0;
@@ -57,9 +57,7 @@ double eigen_transpose(const matrices& m, const time_limit& t) {
   if (ended_in_time(t, [m, n] { map(m.b, n).transposeInPlace(); })) return size * size;
   // Eigen goes through the rows of the upper triangle: a marked row is done when its end has changed.
   const std::vector<std::size_t> marks = eigen_marks(n);
-  const auto is_done = [&](std::size_t row) {
-    return static_cast<const volatile double*>(m.b)[row * n + n - 1] == 2;
-  };
+  const auto is_done = [&](std::size_t row) { return static_cast<const volatile double*>(m.b)[row * n + n - 1] == 2; };
   std::size_t done = 0, not_done = marks.size();
   while (done < not_done) {
     const std::size_t middle = (done + not_done) / 2;
@@ -70,8 +68,8 @@ double eigen_transpose(const matrices& m, const time_limit& t) {
   }
   const double rows = done < marks.size() ? static_cast<double>(marks[done]) : size;
   // Between two marks: half of the way.
-  const double so_far = std::max(0.0, rows - (done > 0 ? static_cast<double>(marks[1] - marks[0]) / 2 : 0)) +
-                        (done == 0 ? 1 : 0);
+  const double so_far =
+      std::max(0.0, rows - (done > 0 ? static_cast<double>(marks[1] - marks[0]) / 2 : 0)) + (done == 0 ? 1 : 0);
   return 2 * so_far * size - so_far * so_far;
 }
 

@@ -30,8 +30,7 @@ class zipf {
       const double u = high_ + g.unit() * (low_ - high_);
       const double x = inverse(u);
       const double k = std::clamp(std::floor(x + 0.5), 1.0, static_cast<double>(n_));
-      if (k - x <= near_ || u >= integral(k + 0.5) - std::pow(k, -s_))
-        return static_cast<std::uint64_t>(k);
+      if (k - x <= near_ || u >= integral(k + 0.5) - std::pow(k, -s_)) return static_cast<std::uint64_t>(k);
     }
   }
 
@@ -134,8 +133,7 @@ double gather(const matrices& m, const std::vector<std::size_t>& indices, std::v
   return static_cast<double>(done);
 }
 
-void check_gathered(const std::vector<std::size_t>& indices, const std::vector<double>& out,
-                    std::size_t count) {
+void check_gathered(const std::vector<std::size_t>& indices, const std::vector<double>& out, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) check(out[i] != static_cast<double>(indices[i]));
 }
 
@@ -165,8 +163,7 @@ double jacobi(const matrices& m, const time_limit& t) {
   double done = 0;
   for (std::size_t i = 1; i + 1 < n && !t.over(); ++i, done += static_cast<double>(n - 2))
     for (std::size_t j = 1; j + 1 < n; ++j)
-      m.b[i * n + j] = 0.25 * (m.a[(i - 1) * n + j] + m.a[(i + 1) * n + j] + m.a[i * n + j - 1] +
-                               m.a[i * n + j + 1]);
+      m.b[i * n + j] = 0.25 * (m.a[(i - 1) * n + j] + m.a[(i + 1) * n + j] + m.a[i * n + j - 1] + m.a[i * n + j + 1]);
   return done;
 }
 
@@ -179,8 +176,8 @@ double jacobi_swapped(const matrices& m, const time_limit& t) {
     for (std::size_t j = 1; j + 1 < n; ++j)
       for (std::size_t i = 1; i + 1 < n; ++i, ++done) {
         if (i % 16 == 0 && t.over()) return done;
-        to[i * n + j] = 0.25 * (from[(i - 1) * n + j] + from[(i + 1) * n + j] +
-                                from[i * n + j - 1] + from[i * n + j + 1]);
+        to[i * n + j] =
+            0.25 * (from[(i - 1) * n + j] + from[(i + 1) * n + j] + from[i * n + j - 1] + from[i * n + j + 1]);
       }
   }
   return done;
@@ -223,8 +220,7 @@ double tiles_row_major(const matrices& m, const time_limit& t) {
       for (std::size_t i = ti; i < std::min(ti + side, m.n); ++i) {
         if (t.over()) return check(wrong), done;
         const std::size_t end = std::min(tj + side, m.n);
-        for (std::size_t j = tj; j < end; ++j)
-          wrong += std::abs(m.a[i * m.n + j] - static_cast<double>(i * m.n + j));
+        for (std::size_t j = tj; j < end; ++j) wrong += std::abs(m.a[i * m.n + j] - static_cast<double>(i * m.n + j));
         done += static_cast<double>(end - tj);
       }
   check(wrong);

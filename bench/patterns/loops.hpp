@@ -16,8 +16,7 @@ namespace bench::patterns {
 class time_limit {
  public:
   explicit time_limit(double seconds)
-      : end_(clock::now() + std::chrono::duration_cast<clock::duration>(
-                                std::chrono::duration<double>(seconds))) {}
+      : end_(clock::now() + std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(seconds))) {}
   bool over() const { return clock::now() >= end_; }
   std::chrono::steady_clock::time_point end() const { return end_; }
 
@@ -58,8 +57,7 @@ double random_update(const matrices& m, const time_limit& t);
 /// out[i] = the element with indices[i].
 double gather(const matrices& m, const std::vector<std::size_t>& indices, std::vector<double>& out,
               const time_limit& t);
-void check_gathered(const std::vector<std::size_t>& indices, const std::vector<double>& out,
-                    std::size_t count);
+void check_gathered(const std::vector<std::size_t>& indices, const std::vector<double>& out, std::size_t count);
 double column_read(const matrices& m, const time_limit& t);
 double column_update(const matrices& m, const time_limit& t);
 double jacobi(const matrices& m, const time_limit& t);

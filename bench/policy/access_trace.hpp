@@ -14,7 +14,7 @@ namespace bench::policy {
 struct array_shape {
   std::uint64_t bytes = 0;
   std::uint64_t block_bytes = 0;
-  bool in_grains = true;            ///< blocks may come in parts
+  bool in_grains = true;  ///< blocks may come in parts
   std::uint64_t element_bytes = 8;
 };
 

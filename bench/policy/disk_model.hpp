@@ -28,8 +28,8 @@ class disk_model {
   std::uint64_t waited() const noexcept { return waited_; }
 
  private:
-  std::uint64_t now_ = 0;     ///< ns
-  std::uint64_t free_ = 0;    ///< when the last byte so far has passed
+  std::uint64_t now_ = 0;   ///< ns
+  std::uint64_t free_ = 0;  ///< when the last byte so far has passed
   std::uint64_t waited_ = 0;
 };
 

@@ -96,7 +96,8 @@ access_trace jacobi(std::uint64_t budget, std::uint64_t n) {
   for (std::uint64_t i = 1; i + 1 < n; ++i)
     for (std::uint64_t j = 0; j < n; j += grain / element)
       for (const std::uint64_t row : {i - 1, i + 1, i, n})
-        t.sweep(row == n ? b : a, ((row == n ? i : row) * n + j) * element, std::min(grain, (n - j) * element), row == n);
+        t.sweep(row == n ? b : a, ((row == n ? i : row) * n + j) * element, std::min(grain, (n - j) * element),
+                row == n);
   return t.done();
 }
 

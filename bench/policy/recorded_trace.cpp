@@ -45,27 +45,20 @@ access_trace recorded_trace(const std::string& file) {
   bool grains_before = false;
   for (const trace_event& e : ooc::detail::read_trace(file)) {
     switch (e.what) {
-      case traced::began:
-        t.budget = e.block;
-        break;
+      case traced::began: t.budget = e.block; break;
       case traced::opened:  // of the grains first, if there are any
         if (!std::exchange(grains_before, e.detail == 1)) t.arrays.push_back({.in_grains = false});
         t.arrays.back() = {e.block, e.amount, e.detail == 1 || t.arrays.back().in_grains, 1};
         arrays[e.segment] = {static_cast<std::uint16_t>(t.arrays.size() - 1), e.amount};
         break;
-      case traced::shape:
-        t.arrays.back().element_bytes = std::max<std::uint32_t>(1, e.amount);
-        break;
-      case traced::ran:
-        ran_ns += e.block;
-        break;
+      case traced::shape: t.arrays.back().element_bytes = std::max<std::uint32_t>(1, e.amount); break;
+      case traced::ran: ran_ns += e.block; break;
       case traced::missed:
       case traced::found:
       case traced::first_write:
         if (const auto in = arrays.find(e.segment); in != arrays.end()) add_touch(t, in->second, e, ran_ns);
         break;
-      default:
-        break;
+      default: break;
     }
   }
   const auto in_grains = [](const array_shape& a) { return a.in_grains; };

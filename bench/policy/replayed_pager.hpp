@@ -1,9 +1,9 @@
 // What the pager makes of a trace, without threads, signals, addresses and a disk.
 //
 // The parts of the pager are those of the library, put together in the calling thread: a touch that the processor
-// would refuse goes to fault_server::on_fault(); the rounds of the service thread are run where its bell has rung, or somebody
-// would wait.  Behind them are a mapping that maps nothing, and sources whose transfers end at once and take their time
-// in a disk_model.  So a replay is the same each time, and whatever the library decides is decided here.
+// would refuse goes to fault_server::on_fault(); the rounds of the service thread are run where its bell has rung, or
+// somebody would wait.  Behind them are a mapping that maps nothing, and sources whose transfers end at once and take
+// their time in a disk_model.  So a replay is the same each time, and whatever the library decides is decided here.
 #pragma once
 
 #include <cstdint>

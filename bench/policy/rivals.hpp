@@ -15,7 +15,8 @@ struct rival_outcome {
 
 /// The unit that was touched longest ago leaves.
 rival_outcome replay_lru(const access_trace& t);
-/// Yang and others, SOSP 2023: a small queue for a tenth of the memory, a main one, and names of what left the small one.
+/// Yang and others, SOSP 2023: a small queue for a tenth of the memory, a main one, and names of what left the small
+/// one.
 rival_outcome replay_s3_fifo(const access_trace& t);
 /// Belady's: the unit that will be touched last leaves; nobody can have fewer misses.
 rival_outcome replay_optimum(const access_trace& t);

@@ -42,12 +42,8 @@ struct outcome {
 
 void make_visible(matrix& b, form f) {
   switch (f) {
-    case form::sync:
-      b.sync();
-      return;
-    case form::halo:
-      b.sync_halo();
-      return;
+    case form::sync: b.sync(); return;
+    case form::halo: b.sync_halo(); return;
     case form::invalidate:
       b.writeback();
       MPI_Barrier(MPI_COMM_WORLD);
@@ -61,16 +57,13 @@ void sweep(const matrix& from, matrix& to, std::size_t first, std::size_t last) 
       to[i][j] = 0.25 * (from[i - 1][j] + from[i + 1][j] + from[i][j - 1] + from[i][j + 1]);
 }
 
-outcome iterate(ooc::runtime& rt, const ooc::store& store,
-                const std::shared_ptr<ooc::process_group>& all, form f) {
-  const ooc::array_options<double> o{
-      .block = block, .replace = true, .group = all, .owner_computes = true};
+outcome iterate(ooc::runtime& rt, const ooc::store& store, const std::shared_ptr<ooc::process_group>& all, form f) {
+  const ooc::array_options<double> o{.block = block, .replace = true, .group = all, .owner_computes = true};
   matrix a(rt, store, "a", ooc::create, {n, n}, o);
   matrix b(rt, store, "b", ooc::create, {n, n}, o);
   const auto [first, last] = a.local_rows();
   for (std::size_t i = first; i < last; ++i)
-    for (std::size_t j = 0; j < n; ++j)
-      a[i][j] = b[i][j] = static_cast<double>((i * 7 + j * 3) % 64);
+    for (std::size_t j = 0; j < n; ++j) a[i][j] = b[i][j] = static_cast<double>((i * 7 + j * 3) % 64);
   make_visible(a, f);
   make_visible(b, f);
 
@@ -101,8 +94,7 @@ outcome iterate(ooc::runtime& rt, const ooc::store& store,
 }
 
 /// Foreign rows beside the part, and the blocks that hold them; of all ranks.
-std::pair<std::uint64_t, std::uint64_t> halo(ooc::process_group& all, std::size_t first,
-                                             std::size_t last) {
+std::pair<std::uint64_t, std::uint64_t> halo(ooc::process_group& all, std::size_t first, std::size_t last) {
   constexpr std::uint64_t row = n * sizeof(double);
   std::vector<std::uint64_t> v{0, 0};
   const auto add = [&](std::size_t i) {
@@ -147,15 +139,13 @@ json coherence(const options& o) {
           {"reread_bytes_invalidate", per_iteration(invalidate.moved.bytes_read)},
           {"halo_bytes", halo_bytes},
           {"halo_block_bytes", halo_block_bytes},
-          {"reread_over_halo_blocks",
-           static_cast<double>(per_iteration(sync.moved.bytes_read)) /
-               static_cast<double>(std::max<std::uint64_t>(halo_block_bytes, 1))},
+          {"reread_over_halo_blocks", static_cast<double>(per_iteration(sync.moved.bytes_read)) /
+                                          static_cast<double>(std::max<std::uint64_t>(halo_block_bytes, 1))},
           {"invalidated_bytes_sync", per_iteration(sync.moved.bytes_invalidated)},
           {"written_bytes_sync", per_iteration(sync.moved.bytes_written)},
           {"written_bytes_halo", per_iteration(border.moved.bytes_written)},
-          {"written_halo_over_sync",
-           static_cast<double>(border.moved.bytes_written) /
-               static_cast<double>(std::max<std::uint64_t>(sync.moved.bytes_written, 1))},
+          {"written_halo_over_sync", static_cast<double>(border.moved.bytes_written) /
+                                         static_cast<double>(std::max<std::uint64_t>(sync.moved.bytes_written, 1))},
           {"seconds_sync", sync.seconds / counted},
           {"seconds_halo", border.seconds / counted},
           {"seconds_invalidate", invalidate.seconds / counted}};

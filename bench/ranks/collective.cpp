@@ -101,7 +101,8 @@ void require(int result, const char* what) {
 /// The columns of one rank as a view of the file `name`, which all ranks open.
 class mpi_columns {
  public:
-  mpi_columns(const std::string& name, std::uint64_t rows, std::uint64_t piece, std::uint64_t row, std::uint64_t first) {
+  mpi_columns(const std::string& name, std::uint64_t rows, std::uint64_t piece, std::uint64_t row,
+              std::uint64_t first) {
     require(MPI_File_open(MPI_COMM_WORLD, name.c_str(), MPI_MODE_RDWR, MPI_INFO_NULL, &file_), "MPI_File_open");
     MPI_Datatype column;
     MPI_Type_create_hvector(static_cast<int>(rows), static_cast<int>(piece), static_cast<MPI_Aint>(row), MPI_BYTE,
@@ -131,8 +132,7 @@ class mpi_columns {
 /// A matrix over the same bytes in whose rows each rank has one piece.
 class columns {
  public:
-  columns(workload& w, ooc::runtime& rt, const std::shared_ptr<ooc::process_group>& all,
-          std::uint64_t piece)
+  columns(workload& w, ooc::runtime& rt, const std::shared_ptr<ooc::process_group>& all, std::uint64_t piece)
       : work_(w),
         file_(ooc::file::open(w.store(), "matrix", ooc::file_access::read_write)),
         width_(piece / sizeof(word)),
@@ -165,8 +165,7 @@ class columns {
 #endif
   double contiguous(access_kind kind) {
     const std::uint64_t begin = first_ * rows_;
-    if (kind == access_kind::read)
-      return work_.timed([&] { file_.read_at(begin * sizeof(word), bytes()); });
+    if (kind == access_kind::read) return work_.timed([&] { file_.read_at(begin * sizeof(word), bytes()); });
     work_.renew();
     work_.fill(memory_, begin);
     return work_.timed([&] { file_.write_at(begin * sizeof(word), bytes()); });
@@ -176,11 +175,10 @@ class columns {
   std::span<std::byte> bytes() { return std::as_writable_bytes(std::span(memory_)); }
 
   void transfer_alone(access_kind kind) {
-    const ooc::nested_request r{
-        .file_offset = first_ * sizeof(word),
-        .run = width_ * sizeof(word),
-        .depth = 1,
-        .levels = {{{rows_, row_ * sizeof(word), width_ * sizeof(word)}}}};
+    const ooc::nested_request r{.file_offset = first_ * sizeof(word),
+                                .run = width_ * sizeof(word),
+                                .depth = 1,
+                                .levels = {{{rows_, row_ * sizeof(word), width_ * sizeof(word)}}}};
     if (kind == access_kind::read)
       file_.read(r, bytes());
     else
@@ -227,9 +225,7 @@ struct times {
 /// ago.
 times in_turns(columns& c, access_kind kind, bool ours_first) {
   times best;
-  const auto note = [](double& time, double seconds) {
-    time = time == 0 ? seconds : std::min(time, seconds);
-  };
+  const auto note = [](double& time, double seconds) { time = time == 0 ? seconds : std::min(time, seconds); };
   for (int run = 0; run < 2; ++run) {
     if (ours_first) note(best.ours, c.ours(kind));
 #ifdef OOC_BENCH_MPI_IO
@@ -257,12 +253,11 @@ std::string text_of(std::uint64_t bytes) {
 }
 
 /// The figure whose median is the smallest, under another name.
-json least(const std::string& name, const std::map<std::uint64_t, figures>& all,
-           paired_ratio figures::*which, std::uint64_t largest_region) {
+json least(const std::string& name, const std::map<std::uint64_t, figures>& all, paired_ratio figures::*which,
+           std::uint64_t largest_region) {
   const figures* found = nullptr;
   for (const auto& [piece, f] : all)
-    if (piece <= largest_region && (!found || (f.*which).middle() < (found->*which).middle()))
-      found = &f;
+    if (piece <= largest_region && (!found || (f.*which).middle() < (found->*which).middle())) found = &f;
   json one;
   (found->*which).put(one);
   json renamed;
@@ -286,8 +281,7 @@ json collective(const options& o) {
   };
   kind_of_transfer kinds[] = {{access_kind::read, "", {}}, {access_kind::write, "write_", {}}};
   for (kind_of_transfer& k : kinds)
-    for (const std::uint64_t piece : regions)
-      k.by_region.emplace(piece, figures(k.prefix, text_of(piece)));
+    for (const std::uint64_t piece : regions) k.by_region.emplace(piece, figures(k.prefix, text_of(piece)));
   for (unsigned round = 0; round < o.rounds_or(7); ++round)
     for (const std::uint64_t piece : regions) {
       columns c(work, rt, all, piece);
@@ -303,12 +297,9 @@ json collective(const options& o) {
   if (all->rank() != 0) return {};
   json result{{"bytes", work.bytes()}, {"memory_per_rank", rt.memory()}};
   for (const kind_of_transfer& k : kinds) {
-    result.update(
-        least(k.prefix + "over_independent", k.by_region, &figures::over_independent, small_region));
-    result.update(
-        least(k.prefix + "worst_over_independent", k.by_region, &figures::over_independent, row));
-    result.update(
-        least(k.prefix + "over_contiguous", k.by_region, &figures::over_contiguous, small_region));
+    result.update(least(k.prefix + "over_independent", k.by_region, &figures::over_independent, small_region));
+    result.update(least(k.prefix + "worst_over_independent", k.by_region, &figures::over_independent, row));
+    result.update(least(k.prefix + "over_contiguous", k.by_region, &figures::over_contiguous, small_region));
     for (const auto& [piece, f] : k.by_region) {
       f.over_independent.put(result);
       f.over_contiguous.put(result);

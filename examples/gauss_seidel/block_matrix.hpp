@@ -34,16 +34,13 @@ class ooc_matrix {
   auto block(std::uint64_t j, std::uint64_t i) {
     return view<const_block_map>(file_.pin({j, i}, ooc::access_mode::read));
   }
-  auto block_to_write(std::uint64_t j, std::uint64_t i) {
-    return view<block_map>(file_.overwrite({j, i}));
-  }
+  auto block_to_write(std::uint64_t j, std::uint64_t i) { return view<block_map>(file_.overwrite({j, i})); }
   void writeback() { file_.writeback(); }
 
  private:
   template <class Map>
   static held_block<Map, ooc::block_guard> view(ooc::block_guard g) {
-    const Map map(g.as<complex>(), static_cast<Eigen::Index>(g.extent(1)),
-                  static_cast<Eigen::Index>(g.extent(0)),
+    const Map map(g.as<complex>(), static_cast<Eigen::Index>(g.extent(1)), static_cast<Eigen::Index>(g.extent(0)),
                   Eigen::OuterStride<>(static_cast<Eigen::Index>(g.stride(1) / sizeof(complex))));
     return {std::move(g), map};
   }
@@ -65,9 +62,9 @@ class plain_matrix {
   struct nothing {};
   template <class Map>
   held_block<Map, nothing> view(std::uint64_t j, std::uint64_t i) {
-    return {nothing{}, Map(data_ + i * rows_ * columns_ + j * width_,
-                           static_cast<Eigen::Index>(rows_), static_cast<Eigen::Index>(width_),
-                           Eigen::OuterStride<>(static_cast<Eigen::Index>(columns_)))};
+    return {nothing{},
+            Map(data_ + i * rows_ * columns_ + j * width_, static_cast<Eigen::Index>(rows_),
+                static_cast<Eigen::Index>(width_), Eigen::OuterStride<>(static_cast<Eigen::Index>(columns_)))};
   }
 
   complex* data_;

@@ -47,8 +47,7 @@ std::vector<std::uint64_t> factors(const char* option, const std::string& text) 
   for (const std::string& part : {text.substr(0, comma), text.substr(comma + 1)}) {
     bf.push_back(examples::parse_quantity(option, part, false));
     if (bf.back() == 0)
-      throw examples::bad_option("--" + std::string(option) + " " + text +
-                                 ": a buffer factor is at least 1");
+      throw examples::bad_option("--" + std::string(option) + " " + text + ": a buffer factor is at least 1");
   }
   return bf;
 }
@@ -63,8 +62,8 @@ struct created {
 
 /// Fills A by rows of blocks; `rows` has one block a row.
 template <class Rows>
-created create_system(const linear_system& system, Rows& rows, const partition& p,
-                      const share_of_rows& share, bool quiet) {
+created create_system(const linear_system& system, Rows& rows, const partition& p, const share_of_rows& share,
+                      bool quiet) {
   examples::progress_bar bar("creating", share.count(), row_bytes(p), quiet);
   const vector x = system.known();
   created c;
@@ -74,8 +73,7 @@ created create_system(const linear_system& system, Rows& rows, const partition& 
     auto row = rows.block_to_write(0, i);
     const double off_diagonal = system.fill(i * p.n, *row);
     c.contraction = std::max(c.contraction, off_diagonal / system.diagonal());
-    c.b.segment(static_cast<Eigen::Index>(i * p.n), static_cast<Eigen::Index>(p.n)).noalias() =
-        *row * x;
+    c.b.segment(static_cast<Eigen::Index>(i * p.n), static_cast<Eigen::Index>(p.n)).noalias() = *row * x;
     bar.step();
   }
   rows.writeback();
@@ -84,8 +82,7 @@ created create_system(const linear_system& system, Rows& rows, const partition& 
 }
 
 /// The same where A is there already: makes one row of blocks at a time, in memory, and reads nothing.
-created recall_system(const linear_system& system, const partition& p, const share_of_rows& share,
-                      bool quiet) {
+created recall_system(const linear_system& system, const partition& p, const share_of_rows& share, bool quiet) {
   struct scratch_row {
     std::vector<complex> elements;
     std::uint64_t n, width;
@@ -98,8 +95,8 @@ created recall_system(const linear_system& system, const partition& p, const sha
 }
 
 template <class Matrix, class Inverses>
-void invert(Matrix& a, Inverses& inverses, const partition& p, const share_of_rows& rows,
-            const options& o, examples::report& r) {
+void invert(Matrix& a, Inverses& inverses, const partition& p, const share_of_rows& rows, const options& o,
+            examples::report& r) {
   r.phase("invert", [&] {
     examples::progress_bar bar("inverting", rows.count(), 2 * p.n * p.n * sizeof(complex), o.quiet);
     invert_diagonal(a, inverses, p, rows, bar);
@@ -108,8 +105,8 @@ void invert(Matrix& a, Inverses& inverses, const partition& p, const share_of_ro
 }
 
 template <class Matrix, class Inverses>
-int solve(Matrix& a, Inverses& inverses, const linear_system& system, const created& c,
-          const partition& p, const share_of_rows& rows, const options& o, examples::report& r) {
+int solve(Matrix& a, Inverses& inverses, const linear_system& system, const created& c, const partition& p,
+          const share_of_rows& rows, const options& o, examples::report& r) {
   const vector& b = c.b;
   vector x = vector::Zero(b.size());
   std::uint64_t done = 0;
@@ -139,21 +136,19 @@ int solve(Matrix& a, Inverses& inverses, const linear_system& system, const crea
   r.set("group", p.group);
   r.set("residual", rms);
   r.set("error", error);
-  r.set("checksum", examples::row_checksum(0, reinterpret_cast<const double*>(x.data()),
-                                           2 * static_cast<std::size_t>(x.size())));
+  r.set("checksum",
+        examples::row_checksum(0, reinterpret_cast<const double*>(x.data()), 2 * static_cast<std::size_t>(x.size())));
   std::printf("M = %llu: RMS of Ax - b %.3e, largest error %.3e of the answer (theory allows %.3e)\n",
               static_cast<unsigned long long>(system.order()), rms, error, bound);
   const bool converged = o.tolerance == 0 || rms <= o.tolerance;
   if (!converged)
-    std::printf("not below --tolerance %g after %llu iterations\n", o.tolerance,
-                static_cast<unsigned long long>(done));
+    std::printf("not below --tolerance %g after %llu iterations\n", o.tolerance, static_cast<unsigned long long>(done));
   return r.finish(error <= bound && converged);
 }
 
 /// A new file of blocks: made by rank 0, open on all.
-ooc::block_file make(ooc::runtime& rt, const ooc::store& store, const char* path,
-                     const ooc::blocking& shape, ooc::block_file_options o,
-                     const examples::ranks& all) {
+ooc::block_file make(ooc::runtime& rt, const ooc::store& store, const char* path, const ooc::blocking& shape,
+                     ooc::block_file_options o, const examples::ranks& all) {
   o.shared = all.size() > 1;
   if (!all.leads()) all.barrier();  // until it is there
   ooc::block_file f = all.leads() ? ooc::block_file::create(rt, store, path, shape, o)
@@ -162,13 +157,11 @@ ooc::block_file make(ooc::runtime& rt, const ooc::store& store, const char* path
   return f;
 }
 
-int out_of_core(const linear_system& system, const partition& p, const options& o,
-                const examples::ranks& all) {
+int out_of_core(const linear_system& system, const partition& p, const options& o, const examples::ranks& all) {
   const share_of_rows share(p, all);
-  const ooc::blocking blocks{.rs = sizeof(complex), .ne = {p.n, p.n}, .nb = {p.m, p.m},
-                             .bf = factors("bf-a", o.bf_a)};
-  const ooc::blocking inverse_blocks{.rs = sizeof(complex), .ne = {p.n, p.n}, .nb = {p.m, 1},
-                                     .bf = factors("bf-inv", o.bf_inv)};
+  const ooc::blocking blocks{.rs = sizeof(complex), .ne = {p.n, p.n}, .nb = {p.m, p.m}, .bf = factors("bf-a", o.bf_a)};
+  const ooc::blocking inverse_blocks{
+      .rs = sizeof(complex), .ne = {p.n, p.n}, .nb = {p.m, 1}, .bf = factors("bf-inv", o.bf_inv)};
   ooc::runtime rt{{.memory = o.memory}};
   examples::report r("gauss_seidel", o.json, &rt, all);
   const ooc::store store = o.open_store(all);
@@ -182,25 +175,22 @@ int out_of_core(const linear_system& system, const partition& p, const options& 
   const char* const path = o.creates() ? files.fresh("gauss_seidel.a") : files.note("gauss_seidel.a");
   const created c = r.phase(o.creates() ? "create" : "recall", [&] {
     if (!o.creates()) return recall_system(system, p, share, o.quiet);
-    ooc_matrix rows(make(
-        rt, store, path, {.rs = sizeof(complex), .ne = {p.n * p.m, p.n}, .nb = {1, p.m}, .bf = {}},
-        complex_elements, all));
+    ooc_matrix rows(make(rt, store, path, {.rs = sizeof(complex), .ne = {p.n * p.m, p.n}, .nb = {1, p.m}, .bf = {}},
+                         complex_elements, all));
     return create_system(system, rows, p, share, o.quiet);
   });
   if (!o.computes()) return r.finish_without_result();
-  ooc_matrix inverses(make(rt, store, files.fresh("gauss_seidel.inverses"), inverse_blocks,
-                           complex_elements, all));
+  ooc_matrix inverses(make(rt, store, files.fresh("gauss_seidel.inverses"), inverse_blocks, complex_elements, all));
   {
-    ooc_matrix single(ooc::block_file::open_read_only(
-        rt, store, path, {.rs = blocks.rs, .ne = blocks.ne, .nb = blocks.nb, .bf = {}}));
+    ooc_matrix single(ooc::block_file::open_read_only(rt, store, path,
+                                                      {.rs = blocks.rs, .ne = blocks.ne, .nb = blocks.nb, .bf = {}}));
     invert(single, inverses, p, share, o, r);
   }
   ooc_matrix a(ooc::block_file::open_read_only(rt, store, path, blocks));
   return solve(a, inverses, system, c, p, share, o, r);
 }
 
-int plain(const linear_system& system, const partition& p, const options& o,
-          const examples::ranks& all) {
+int plain(const linear_system& system, const partition& p, const options& o, const examples::ranks& all) {
   const share_of_rows share(p, all);
   examples::report r("gauss_seidel", o.json, nullptr, all);
   const examples::rival_folder folder(o, "gauss_seidel", all);
@@ -215,9 +205,8 @@ int plain(const linear_system& system, const partition& p, const options& o,
   });
   if (!o.computes()) return r.finish_without_result();
   if (o.vm == "anonymous")
-    r.phase("load", [&] {
-      memory = examples::plain_memory::read_from(folder / "a", share.bytes_of(row_bytes(p)), all);
-    });
+    r.phase("load",
+            [&] { memory = examples::plain_memory::read_from(folder / "a", share.bytes_of(row_bytes(p)), all); });
   plain_matrix a(reinterpret_cast<complex*>(memory.data()), order, p.n, p.n);
   std::vector<complex> inverse_memory(p.n * order);
   plain_matrix inverses(inverse_memory.data(), order, p.n, p.n);
@@ -232,8 +221,7 @@ int main(int count, char** arguments) {
     options o;
     o.size = 2048;
     o.iterations = 10;
-    examples::command_line c("gauss_seidel",
-                             "A dense complex system A x = b out of core, by block Gauss-Seidel.");
+    examples::command_line c("gauss_seidel", "A dense complex system A x = b out of core, by block Gauss-Seidel.");
     c.count("size", o.size, 1, 1 << 24, "M, the order of A; a multiple of --blocks");
     c.count("blocks", o.blocks, 1, 1 << 16, "m: A is cut into m x m blocks");
     c.count("iterations", o.iterations, 1, 1'000'000, "iterations, at most");
@@ -242,8 +230,7 @@ int main(int count, char** arguments) {
     c.count("seed", o.seed, 0, (std::uint64_t{1} << 63) - 1, "of the matrix");
     c.text("bf-a", o.bf_a, "superblock of A in blocks, along a row first");
     c.text("bf-inv", o.bf_inv, "superblock of the inverses");
-    c.bytes("stripe", o.stripe, 0,
-            "stripe of both files, a multiple of 4K; 0: one that deals superblocks out evenly");
+    c.bytes("stripe", o.stripe, 0, "stripe of both files, a multiple of 4K; 0: one that deals superblocks out evenly");
     o.add_to(c);
     if (!c.parse(argc, argv)) return 0;
     if (o.size % o.blocks != 0)

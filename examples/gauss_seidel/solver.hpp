@@ -36,9 +36,7 @@ class share_of_rows {
  public:
   share_of_rows(const partition& p, const examples::ranks& all) : m_(p.m), all_(all) {}
 
-  int owner(std::uint64_t i) const noexcept {
-    return static_cast<int>(i % static_cast<std::uint64_t>(all_.size()));
-  }
+  int owner(std::uint64_t i) const noexcept { return static_cast<int>(i % static_cast<std::uint64_t>(all_.size())); }
   bool mine(std::uint64_t i) const noexcept { return owner(i) == all_.rank(); }
   /// Number of rows of this rank.
   std::uint64_t count() const noexcept {
@@ -61,11 +59,9 @@ class share_of_rows {
 
 /// The root mean square of numbers of which each rank has the squared norms of its rows; added in the
 /// order of rows, so that it does not depend on the number of ranks.
-inline double root_mean_square(std::vector<double>& squares, std::size_t elements,
-                               const examples::ranks& all) {
+inline double root_mean_square(std::vector<double>& squares, std::size_t elements, const examples::ranks& all) {
   all.sum(squares);
-  return std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0) /
-                   static_cast<double>(elements));
+  return std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0) / static_cast<double>(elements));
 }
 
 /// Inverts the diagonal blocks of `a` into the row of blocks `inverses`.
@@ -83,8 +79,7 @@ void invert_diagonal(Matrix& a, Inverses& inverses, const partition& p, const sh
 
 /// r_i of block row i.
 template <class Matrix>
-vector row_residual(Matrix& a, const vector& b, const vector& x, const partition& p,
-                    std::uint64_t i) {
+vector row_residual(Matrix& a, const vector& b, const vector& x, const partition& p, std::uint64_t i) {
   const auto n = static_cast<Eigen::Index>(p.n);
   vector r = b.segment(static_cast<Eigen::Index>(i) * n, n);
   for (std::uint64_t j = 0; j < p.m; ++j)
@@ -94,8 +89,8 @@ vector row_residual(Matrix& a, const vector& b, const vector& x, const partition
 
 /// One iteration.  Returns the root mean square of the r_i, each taken when its row was due.
 template <class Matrix, class Inverses>
-double sweep(Matrix& a, Inverses& inverses, const vector& b, vector& x, const partition& p,
-             const share_of_rows& rows, examples::progress_bar& bar) {
+double sweep(Matrix& a, Inverses& inverses, const vector& b, vector& x, const partition& p, const share_of_rows& rows,
+             examples::progress_bar& bar) {
   const auto n = static_cast<Eigen::Index>(p.n);
   vector next = x;
   std::vector<double> squares(p.m);
@@ -109,8 +104,7 @@ double sweep(Matrix& a, Inverses& inverses, const vector& b, vector& x, const pa
       bar.step();
     }
     for (std::uint64_t i = first; i < last; ++i)
-      rows.ranks().broadcast(std::span(reinterpret_cast<double*>(next.data() + i * p.n), 2 * p.n),
-                             rows.owner(i));
+      rows.ranks().broadcast(std::span(reinterpret_cast<double*>(next.data() + i * p.n), 2 * p.n), rows.owner(i));
     const auto at = static_cast<Eigen::Index>(first) * n;
     const auto length = static_cast<Eigen::Index>(last - first) * n;
     x.segment(at, length) = next.segment(at, length);
@@ -120,8 +114,8 @@ double sweep(Matrix& a, Inverses& inverses, const vector& b, vector& x, const pa
 
 /// The root mean square of A x - b: one more pass over A.
 template <class Matrix>
-double rms_residual(Matrix& a, const vector& b, const vector& x, const partition& p,
-                    const share_of_rows& rows, examples::progress_bar& bar) {
+double rms_residual(Matrix& a, const vector& b, const vector& x, const partition& p, const share_of_rows& rows,
+                    examples::progress_bar& bar) {
   std::vector<double> squares(p.m);
   for (std::uint64_t i = 0; i < p.m; ++i) {
     if (!rows.mine(i)) continue;

@@ -31,8 +31,7 @@ double linear_system::fill(std::uint64_t first_row, block_map rows) const {
     const std::uint64_t row_seed = mixed(seed_ + 0x9e3779b97f4a7c15u * (r + 1));
     double moduli = 0;
     for (Eigen::Index c = 0; c < rows.cols(); ++c) {
-      const std::uint64_t h =
-          mixed(row_seed + 0x9e3779b97f4a7c15u * (static_cast<std::uint64_t>(c) + 1));
+      const std::uint64_t h = mixed(row_seed + 0x9e3779b97f4a7c15u * (static_cast<std::uint64_t>(c) + 1));
       const complex a(unit(h >> 32), unit(h & 0xffffffffu) - 0.5);
       rows(i, c) = a;
       if (static_cast<std::uint64_t>(c) != r) moduli += std::sqrt(std::norm(a));

@@ -14,12 +14,10 @@ namespace gauss_seidel {
 using complex = std::complex<double>;
 using vector = Eigen::VectorXcd;
 /// A block as it lies in memory: rows of the matrix, some way apart.
-using block_map =
-    Eigen::Map<Eigen::Matrix<complex, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>,
-               Eigen::Unaligned, Eigen::OuterStride<>>;
-using const_block_map =
-    Eigen::Map<const Eigen::Matrix<complex, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>,
-               Eigen::Unaligned, Eigen::OuterStride<>>;
+using block_map = Eigen::Map<Eigen::Matrix<complex, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>, Eigen::Unaligned,
+                             Eigen::OuterStride<>>;
+using const_block_map = Eigen::Map<const Eigen::Matrix<complex, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>,
+                                   Eigen::Unaligned, Eigen::OuterStride<>>;
 
 class linear_system {
  public:

@@ -10,8 +10,7 @@ namespace po = boost::program_options;
 namespace examples {
 namespace {
 
-[[noreturn]] void refuse(const std::string& option, const std::string& text,
-                         const std::string& remedy) {
+[[noreturn]] void refuse(const std::string& option, const std::string& text, const std::string& remedy) {
   throw bad_option("--" + option + " " + text + ": " + remedy);
 }
 
@@ -36,8 +35,8 @@ std::string with_thousands(std::uint64_t n) {
 }  // namespace
 
 std::uint64_t parse_quantity(const std::string& option, const std::string& text, bool bytes) {
-  const std::string remedy = bytes ? "give a size such as 512M, 2G or 512_MiB"
-                                   : "give a whole number such as 10_000, 64K or 256M";
+  const std::string remedy =
+      bytes ? "give a size such as 512M, 2G or 512_MiB" : "give a whole number such as 10_000, 64K or 256M";
   std::string digits;
   std::size_t at = 0;
   for (; at < text.size(); ++at) {
@@ -80,60 +79,68 @@ command_line::~command_line() = default;
 namespace {
 
 /// A string option with a default, handed to `set`.
-po::typed_value<std::string>* value(const std::string& shown,
-                                    std::function<void(const std::string&)> set) {
-  return po::value<std::string>()
-      ->value_name(shown.empty() ? "X" : "X (" + shown + ")")
-      ->notifier(std::move(set));
+po::typed_value<std::string>* value(const std::string& shown, std::function<void(const std::string&)> set) {
+  return po::value<std::string>()->value_name(shown.empty() ? "X" : "X (" + shown + ")")->notifier(std::move(set));
 }
 
 }  // namespace
 
-void command_line::count(const char* name, std::uint64_t& v, std::uint64_t low, std::uint64_t high,
-                         const char* help) {
-  state_->list.add_options()(name, value(with_thousands(v), [=, &v](const std::string& text) {
-    const std::uint64_t n = parse_quantity(name, text, false);
-    if (n < low || n > high)
-      refuse(name, text, "must be from " + with_thousands(low) + " to " + with_thousands(high));
-    v = n;
-  }), help);
+void command_line::count(const char* name, std::uint64_t& v, std::uint64_t low, std::uint64_t high, const char* help) {
+  state_->list.add_options()(name,
+                             value(with_thousands(v),
+                                   [=, &v](const std::string& text) {
+                                     const std::uint64_t n = parse_quantity(name, text, false);
+                                     if (n < low || n > high)
+                                       refuse(name, text,
+                                              "must be from " + with_thousands(low) + " to " + with_thousands(high));
+                                     v = n;
+                                   }),
+                             help);
 }
 
 void command_line::bytes(const char* name, std::uint64_t& v, std::uint64_t low, const char* help) {
-  state_->list.add_options()(
-      name, value(with_thousands(v >> 20) + "_MiB", [=, &v](const std::string& text) {
-        const std::uint64_t n = parse_quantity(name, text, true);
-        if (n < low) refuse(name, text, "must be at least " + with_thousands(low) + " bytes");
-        v = n;
-      }), help);
+  state_->list.add_options()(name,
+                             value(with_thousands(v >> 20) + "_MiB",
+                                   [=, &v](const std::string& text) {
+                                     const std::uint64_t n = parse_quantity(name, text, true);
+                                     if (n < low)
+                                       refuse(name, text, "must be at least " + with_thousands(low) + " bytes");
+                                     v = n;
+                                   }),
+                             help);
 }
 
 void command_line::real(const char* name, double& v, double low, double high, const char* help) {
-  state_->list.add_options()(name, value(std::to_string(v), [=, &v](const std::string& text) {
-    double x = 0;
-    const char* end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, x);
-    if (error != std::errc{} || stop != end || !(x >= low && x <= high))
-      refuse(name, text,
-             "must be a number from " + std::to_string(low) + " to " + std::to_string(high));
-    v = x;
-  }), help);
+  state_->list.add_options()(
+      name,
+      value(std::to_string(v),
+            [=, &v](const std::string& text) {
+              double x = 0;
+              const char* end = text.data() + text.size();
+              const auto [stop, error] = std::from_chars(text.data(), end, x);
+              if (error != std::errc{} || stop != end || !(x >= low && x <= high))
+                refuse(name, text, "must be a number from " + std::to_string(low) + " to " + std::to_string(high));
+              v = x;
+            }),
+      help);
 }
 
-void command_line::choice(const char* name, std::string& v, std::initializer_list<const char*> from,
-                          const char* help) {
+void command_line::choice(const char* name, std::string& v, std::initializer_list<const char*> from, const char* help) {
   std::vector<std::string> allowed(from.begin(), from.end());
-  state_->list.add_options()(name, value(v, [=, &v](const std::string& text) {
-    std::string list;
-    for (const std::string& a : allowed) {
-      if (a == text) {
-        v = text;
-        return;
-      }
-      list += (list.empty() ? "" : ", ") + a;
-    }
-    refuse(name, text, "must be one of " + list);
-  }), help);
+  state_->list.add_options()(name,
+                             value(v,
+                                   [=, &v](const std::string& text) {
+                                     std::string list;
+                                     for (const std::string& a : allowed) {
+                                       if (a == text) {
+                                         v = text;
+                                         return;
+                                       }
+                                       list += (list.empty() ? "" : ", ") + a;
+                                     }
+                                     refuse(name, text, "must be one of " + list);
+                                   }),
+                             help);
 }
 
 void command_line::text(const char* name, std::string& v, const char* help) {
@@ -149,14 +156,12 @@ bool command_line::parse(int argc, const char* const* argv) {
     po::variables_map found;
     po::store(po::command_line_parser(argc, argv)
                   .options(state_->list)
-                  .style(po::command_line_style::unix_style ^
-                         po::command_line_style::allow_guessing)
+                  .style(po::command_line_style::unix_style ^ po::command_line_style::allow_guessing)
                   .positional({})
                   .run(),
               found);
     if (found.count("help")) {
-      std::cout << state_->what << "\nUsage: " << state_->program << " [options]\n\n"
-                << state_->list;
+      std::cout << state_->what << "\nUsage: " << state_->program << " [options]\n\n" << state_->list;
       return false;
     }
     po::notify(found);

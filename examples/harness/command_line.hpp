@@ -33,12 +33,10 @@ class command_line {
   ~command_line();
 
   // Each adds an option whose variable holds the default and receives the value.
-  void count(const char* name, std::uint64_t& value, std::uint64_t low, std::uint64_t high,
-             const char* help);
+  void count(const char* name, std::uint64_t& value, std::uint64_t low, std::uint64_t high, const char* help);
   void bytes(const char* name, std::uint64_t& value, std::uint64_t low, const char* help);
   void real(const char* name, double& value, double low, double high, const char* help);
-  void choice(const char* name, std::string& value, std::initializer_list<const char*> from,
-              const char* help);
+  void choice(const char* name, std::string& value, std::initializer_list<const char*> from, const char* help);
   void text(const char* name, std::string& value, const char* help);
   void flag(const char* name, bool& value, const char* help);
 

@@ -16,8 +16,7 @@ void write_png(const std::string& file, const std::vector<float>& values, std::s
   std::ofstream out(file, std::ios::binary);
   out.write(reinterpret_cast<const char*>(png.data()), static_cast<std::streamsize>(png.size()));
   out.close();
-  if (!out)
-    throw std::system_error(errno ? errno : EIO, std::generic_category(), "writing the picture " + file);
+  if (!out) throw std::system_error(errno ? errno : EIO, std::generic_category(), "writing the picture " + file);
 }
 
 }  // namespace jacobi

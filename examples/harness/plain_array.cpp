@@ -55,8 +55,7 @@ std::byte* map(std::uint64_t bytes, int flags, int fd, const std::string& what) 
 
 }  // namespace
 
-plain_memory plain_memory::create(const std::filesystem::path& file, std::uint64_t bytes,
-                                  const ranks& all) {
+plain_memory plain_memory::create(const std::filesystem::path& file, std::uint64_t bytes, const ranks& all) {
   if (!all.leads()) all.barrier();  // until it is there
   const descriptor fd(file, O_RDWR | O_CLOEXEC | (all.leads() ? O_CREAT | O_TRUNC : 0));
   if (all.leads()) {
@@ -70,14 +69,14 @@ plain_memory plain_memory::create(const std::filesystem::path& file, std::uint64
 plain_memory plain_memory::open(const std::filesystem::path& file, std::uint64_t bytes) {
   std::error_code error;
   if (const auto found = std::filesystem::file_size(file, error); error || found != bytes)
-    throw bad_option("--stage compute: " + file.string() + " does not have the " +
-                     std::to_string(bytes) + " bytes of these options; make it with --stage create");
+    throw bad_option("--stage compute: " + file.string() + " does not have the " + std::to_string(bytes) +
+                     " bytes of these options; make it with --stage create");
   const descriptor fd(file, O_RDWR | O_CLOEXEC);
   return {map(bytes, MAP_SHARED, fd, file.string()), bytes};
 }
 
-plain_memory plain_memory::read_from(const std::filesystem::path& file,
-                                     std::vector<byte_range> parts, const ranks& all) {
+plain_memory plain_memory::read_from(const std::filesystem::path& file, std::vector<byte_range> parts,
+                                     const ranks& all) {
   plain_memory m = anonymous(std::filesystem::file_size(file), all);
   m.file_ = file;
   m.parts_ = std::move(parts);
@@ -87,8 +86,7 @@ plain_memory plain_memory::read_from(const std::filesystem::path& file,
 }
 
 plain_memory plain_memory::anonymous(std::uint64_t bytes, const ranks& all) {
-  if (all.size() == 1)
-    return {map(bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1, "anonymous memory"), bytes};
+  if (all.size() == 1) return {map(bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1, "anonymous memory"), bytes};
   // Memory without a file on any disk, which the other ranks find by its descriptor on rank 0.
   if (!all.leads()) {
     const descriptor fd(all.broadcast(std::string(), 0), O_RDWR | O_CLOEXEC);
@@ -107,17 +105,15 @@ plain_memory plain_memory::anonymous(std::uint64_t bytes, const ranks& all) {
 void plain_memory::read_parts() {
   const descriptor fd(file_, O_RDONLY | O_CLOEXEC);
   for (const byte_range& part : parts_)
-    whole(part, file_, [&](std::uint64_t at, std::uint64_t n) {
-      return ::pread(fd, data_ + at, n, static_cast<off_t>(at));
-    });
+    whole(part, file_,
+          [&](std::uint64_t at, std::uint64_t n) { return ::pread(fd, data_ + at, n, static_cast<off_t>(at)); });
 }
 
 void plain_memory::write_parts() const {
   const descriptor fd(file_, O_WRONLY | O_CLOEXEC);
   for (const byte_range& part : parts_)
-    whole(part, file_, [&](std::uint64_t at, std::uint64_t n) {
-      return ::pwrite(fd, data_ + at, n, static_cast<off_t>(at));
-    });
+    whole(part, file_,
+          [&](std::uint64_t at, std::uint64_t n) { return ::pwrite(fd, data_ + at, n, static_cast<off_t>(at)); });
   if (::fdatasync(fd) != 0) fail(errno, "writing " + file_.string());
 }
 
@@ -144,8 +140,7 @@ rival_folder::rival_folder(const common_options& o, const std::string& program, 
     : creates_(o.creates()), keep_(o.keeps()), ranks_(all) {
   const std::string prefix = "local:", &url = o.store;
   if (!url.starts_with(prefix))
-    throw bad_option("--vm with --store " + url +
-                     ": plain memory needs plain files; give a local: store");
+    throw bad_option("--vm with --store " + url + ": plain memory needs plain files; give a local: store");
   const std::filesystem::path store = url.substr(prefix.size(), url.find(',') - prefix.size());
   const bool stays = keep_ || !creates_;
   path_ = store / all.broadcast("rival-" + (stays ? program : std::to_string(::getpid())), 0);
@@ -161,8 +156,7 @@ rival_folder::~rival_folder() {
 }
 
 plain_memory rival_folder::map(const std::string& name, std::uint64_t bytes) const {
-  return creates_ ? plain_memory::create(path_ / name, bytes, ranks_)
-                  : plain_memory::open(path_ / name, bytes);
+  return creates_ ? plain_memory::create(path_ / name, bytes, ranks_) : plain_memory::open(path_ / name, bytes);
 }
 
 }  // namespace examples

@@ -26,14 +26,12 @@ struct byte_range {
 class plain_memory {
  public:
   /// Makes (or replaces) a file of `bytes` bytes, reserving its space, and maps it on all ranks.
-  static plain_memory create(const std::filesystem::path& file, std::uint64_t bytes,
-                             const ranks& all);
+  static plain_memory create(const std::filesystem::path& file, std::uint64_t bytes, const ranks& all);
   /// Maps a file that create() has made; throws bad_option where it has not so many bytes.
   static plain_memory open(const std::filesystem::path& file, std::uint64_t bytes);
   /// Anonymous memory with the content of a file, one and the same on all ranks.  Each rank reads
   /// its own `parts`: the system charges memory to the process that first touches it.
-  static plain_memory read_from(const std::filesystem::path& file, std::vector<byte_range> parts,
-                                const ranks& all);
+  static plain_memory read_from(const std::filesystem::path& file, std::vector<byte_range> parts, const ranks& all);
 
   plain_memory(plain_memory&& o) noexcept;
   plain_memory& operator=(plain_memory&& o) noexcept;
@@ -64,8 +62,7 @@ class plain_array {
   plain_array(plain_memory memory, const extents_type& extents, const ranks& all)
       : memory_(std::move(memory)), extents_(extents), ranks_(&all) {}
   /// In anonymous memory, with the content of a file.
-  static plain_array read_from(const std::filesystem::path& file, const extents_type& extents,
-                               const ranks& all) {
+  static plain_array read_from(const std::filesystem::path& file, const extents_type& extents, const ranks& all) {
     const auto [first, last] = rows_of(extents, all);
     const std::size_t row = sizeof(T) * (N == 1 ? 1 : extents[N - 1]);
     return {plain_memory::read_from(file, {{first * row, last * row}}, all), extents, all};

@@ -40,9 +40,7 @@ ranks::~ranks() {
 }
 
 void ranks::sum(std::span<double> x) const {
-  if (size_ > 1)
-    MPI_Allreduce(MPI_IN_PLACE, x.data(), static_cast<int>(x.size()), MPI_DOUBLE, MPI_SUM,
-                  MPI_COMM_WORLD);
+  if (size_ > 1) MPI_Allreduce(MPI_IN_PLACE, x.data(), static_cast<int>(x.size()), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
 }
 
 double ranks::max(double x) const {
@@ -76,13 +74,9 @@ void ranks::abort(int status) const {
 ranks::ranks(int&, char**&) {}
 ranks::~ranks() = default;
 void ranks::sum(std::span<double>) const {}
-double ranks::max(double x) const {
-  return x;
-}
+double ranks::max(double x) const { return x; }
 void ranks::broadcast(std::span<double>, int) const {}
-std::string ranks::broadcast(std::string text, int) const {
-  return text;
-}
+std::string ranks::broadcast(std::string text, int) const { return text; }
 void ranks::barrier() const {}
 void ranks::abort(int) const {}
 

@@ -15,8 +15,7 @@ traffic of_all(const traffic& mine, const ranks& all) {
   double t[3] = {static_cast<double>(mine.faults), static_cast<double>(mine.bytes_read),
                  static_cast<double>(mine.bytes_written)};
   all.sum(t);
-  return {static_cast<std::uint64_t>(t[0]), static_cast<std::uint64_t>(t[1]),
-          static_cast<std::uint64_t>(t[2])};
+  return {static_cast<std::uint64_t>(t[0]), static_cast<std::uint64_t>(t[1]), static_cast<std::uint64_t>(t[2])};
 }
 
 }  // namespace
@@ -59,14 +58,12 @@ report::report(std::string program, bool json, const ooc::runtime* rt, const ran
 
 report::~report() = default;
 
-void report::note_phase(const std::string& name, std::chrono::duration<double> seconds,
-                        const traffic& before) {
+void report::note_phase(const std::string& name, std::chrono::duration<double> seconds, const traffic& before) {
   const traffic now = traffic_now(runtime_, ranks_);
   const double read = static_cast<double>(now.bytes_read - before.bytes_read) / 1e6;
   const double written = static_cast<double>(now.bytes_written - before.bytes_written) / 1e6;
-  std::printf("%-10s %9.3f s   %10.1f MB read  %10.1f MB written  %8llu faults\n", name.c_str(),
-              seconds.count(), read, written,
-              static_cast<unsigned long long>(now.faults - before.faults));
+  std::printf("%-10s %9.3f s   %10.1f MB read  %10.1f MB written  %8llu faults\n", name.c_str(), seconds.count(), read,
+              written, static_cast<unsigned long long>(now.faults - before.faults));
   std::fflush(stdout);
   state_->values["seconds"][name] = seconds.count();
 }

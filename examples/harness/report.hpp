@@ -36,8 +36,7 @@ class report {
     const auto start = std::chrono::steady_clock::now();
     const auto note = [&] {
       ranks_.barrier();
-      note_phase(name, std::chrono::duration<double>(std::chrono::steady_clock::now() - start),
-                 before);
+      note_phase(name, std::chrono::duration<double>(std::chrono::steady_clock::now() - start), before);
     };
     if constexpr (std::is_void_v<std::invoke_result_t<F>>) {
       std::forward<F>(f)();
@@ -62,8 +61,7 @@ class report {
   int finish_without_result();
 
  private:
-  void note_phase(const std::string& name, std::chrono::duration<double> seconds,
-                  const traffic& before);
+  void note_phase(const std::string& name, std::chrono::duration<double> seconds, const traffic& before);
 
   struct state;
   std::unique_ptr<state> state_;

@@ -26,8 +26,7 @@ const char* store_files::note(const char* path) {
   return path;
 }
 
-std::uint64_t store_files::number(const char* path, const char* key,
-                                  std::uint64_t otherwise) const {
+std::uint64_t store_files::number(const char* path, const char* key, std::uint64_t otherwise) const {
   const auto all = store_.core()->metadata().lookup(path).attributes;
   const auto found = all.find(key);
   return found == all.end() ? otherwise : std::strtoull(found->second.c_str(), nullptr, 10);

@@ -36,8 +36,7 @@ class store_files {
   void leave(const char* path, const char* key, std::uint64_t value);
   /// An array that is made, or the one that an earlier run has left (--stage compute).
   template <class T, std::size_t N>
-  ooc::ooc_array<T, N> array(ooc::runtime& rt, const char* path,
-                             const std::array<std::size_t, N>& extents,
+  ooc::ooc_array<T, N> array(ooc::runtime& rt, const char* path, const std::array<std::size_t, N>& extents,
                              const ooc::array_options<T>& options) {
     if (creates_) return {rt, store_, fresh(path), ooc::create, extents, options};
     return {rt, store_, note(path), ooc::open, extents, options};

@@ -28,14 +28,17 @@ namespace {
 constexpr std::uint64_t p = 64, q = 61;
 
 template <class T>
-struct sum_of { using type = T; };
+struct sum_of {
+  using type = T;
+};
 template <>
-struct sum_of<std::int32_t> { using type = std::int64_t; };
+struct sum_of<std::int32_t> {
+  using type = std::int64_t;
+};
 
 /// The program: the same for arrays in memory, mapped files and arrays out of core.
 template <class T, class Vector>
-typename sum_of<T>::type inner_product(const Vector& x, const Vector& y, std::size_t first,
-                                       std::size_t last) {
+typename sum_of<T>::type inner_product(const Vector& x, const Vector& y, std::size_t first, std::size_t last) {
   typename sum_of<T>::type s = 0;
 #pragma omp simd reduction(+ : s)
   for (std::size_t i = first; i < last; ++i) s += typename sum_of<T>::type{x[i]} * y[i];
@@ -69,8 +72,8 @@ void fill(Vector& x, Vector& y, examples::progress_bar& bar) {
 
 /// `off`: how far from the known answer rounding may be; 0 for the data made here.
 template <class T, class Vector>
-int compute(const Vector& x, const Vector& y, std::size_t n, double known, double off,
-            const options& o, examples::report& r, const examples::ranks& all) {
+int compute(const Vector& x, const Vector& y, std::size_t n, double known, double off, const options& o,
+            examples::report& r, const examples::ranks& all) {
   double s = 0;
   r.phase("compute", [&] {
     const auto [begin, end] = x.local_rows();
@@ -106,14 +109,15 @@ int out_of_core(const options& o, const examples::ranks& all) {
   const ooc::array_options<T> options{.group = all.group(), .owner_computes = all.size() > 1};
   auto x = files.array<T, 1>(rt, "inner_product.x", {n}, options);
   auto y = files.array<T, 1>(rt, "inner_product.y", {n}, options);
-  if (o.creates()) r.phase("create", [&] {
-    examples::progress_bar bar("creating", x.local_box().size(), 2 * sizeof(T), o.quiet);
-    x.overwrite({{0}, {n}});
-    y.overwrite({{0}, {n}});
-    fill<T>(x, y, bar);
-    x.sync();
-    y.sync();
-  });
+  if (o.creates())
+    r.phase("create", [&] {
+      examples::progress_bar bar("creating", x.local_box().size(), 2 * sizeof(T), o.quiet);
+      x.overwrite({{0}, {n}});
+      y.overwrite({{0}, {n}});
+      fill<T>(x, y, bar);
+      x.sync();
+      y.sync();
+    });
   if (!o.computes()) return r.finish_without_result();
   return compute<T>(std::as_const(x), std::as_const(y), n, known_answer(n), 0, o, r, all);
 }
@@ -125,14 +129,14 @@ int plain(const options& o, const examples::ranks& all) {
   const std::size_t n = o.size;
   using vector = examples::plain_array<T, 1>;
   vector x(folder.map("x", n * sizeof(T)), {n}, all), y(folder.map("y", n * sizeof(T)), {n}, all);
-  if (o.creates()) r.phase("create", [&] {
-    examples::progress_bar bar("creating", n / static_cast<std::size_t>(all.size()), 2 * sizeof(T),
-                               o.quiet);
-    fill<T>(x, y, bar);
-    x.writeback();
-    y.writeback();
-    x.sync();
-  });
+  if (o.creates())
+    r.phase("create", [&] {
+      examples::progress_bar bar("creating", n / static_cast<std::size_t>(all.size()), 2 * sizeof(T), o.quiet);
+      fill<T>(x, y, bar);
+      x.writeback();
+      y.writeback();
+      x.sync();
+    });
   if (!o.computes()) return r.finish_without_result();
   if (o.vm == "anonymous")
     r.phase("load", [&] {
@@ -161,19 +165,16 @@ int given(const options& o, const examples::ranks& all) {
     });
     return std::string(name);
   };
-  const ooc::ooc_array<T, 1> x{rt, store, path(from_x, "inner_product.imported.x"),
-                               ooc::open_read_only, {.group = all.group()}};
-  const ooc::ooc_array<T, 1> y{rt, store, path(from_y, "inner_product.imported.y"),
-                               ooc::open_read_only, {.group = all.group()}};
+  const ooc::ooc_array<T, 1> x{
+      rt, store, path(from_x, "inner_product.imported.x"), ooc::open_read_only, {.group = all.group()}};
+  const ooc::ooc_array<T, 1> y{
+      rt, store, path(from_y, "inner_product.imported.y"), ooc::open_read_only, {.group = all.group()}};
   const std::size_t n = x.extent(0);
   if (n != y.extent(0))
-    throw examples::bad_option("--x has " + std::to_string(n) + " elements, --y " +
-                               std::to_string(y.extent(0)) + "; give vectors of one length");
-  const auto known = r.phase("stream", [&] {
-    return inner_product_example::streamed<T>(from_x, from_y, store, n);
-  });
-  const double rounding =
-      std::is_integral_v<T> ? 0.0 : known.moduli * 2.3e-16 * static_cast<double>(n);
+    throw examples::bad_option("--x has " + std::to_string(n) + " elements, --y " + std::to_string(y.extent(0)) +
+                               "; give vectors of one length");
+  const auto known = r.phase("stream", [&] { return inner_product_example::streamed<T>(from_x, from_y, store, n); });
+  const double rounding = std::is_integral_v<T> ? 0.0 : known.moduli * 2.3e-16 * static_cast<double>(n);
   return compute<T>(x, y, n, static_cast<double>(known.sum), rounding, o, r, all);
 }
 
@@ -197,13 +198,11 @@ int main(int count, char** arguments) {
     c.text("y", o.y, "vector y, likewise");
     o.add_to(c);
     if (!c.parse(argc, argv)) return 0;
-    if (o.x.empty() != o.y.empty())
-      throw examples::bad_option("--x and --y belong together: give both, or neither");
+    if (o.x.empty() != o.y.empty()) throw examples::bad_option("--x and --y belong together: give both, or neither");
     if (!o.x.empty() && o.vm != "none")
       throw examples::bad_option("--vm " + o.vm + ": works on data made here; leave out --x and --y");
     if (!o.x.empty() && o.stage != "all")
-      throw examples::bad_option("--stage " + o.stage +
-                                 ": is about data made here; leave out --x and --y");
+      throw examples::bad_option("--stage " + o.stage + ": is about data made here; leave out --x and --y");
     o.quiet = o.quiet || !all.leads();
     return o.type == "f8" ? run_with<double>(o, all) : run_with<std::int32_t>(o, all);
   });

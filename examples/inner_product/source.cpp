@@ -30,9 +30,9 @@ class stream {
       if (!npy_) throw examples::bad_option(name_ + ": cannot be opened; give a readable .npy file");
       const auto h = ooc::storage::read_npy_header(npy_, name_);
       if (h.element_type != ooc::element_type<T>::name() || h.swap_unit != 0 || h.shape.size() != 1)
-        throw examples::bad_option(name_ + ": holds " + std::to_string(h.shape.size()) +
-                                   " dimensions of " + h.element_type + (h.swap_unit != 0 ? " in the other byte order" : "") + ", not a vector of " +
-                                   ooc::element_type<T>::name() + "; see --type");
+        throw examples::bad_option(name_ + ": holds " + std::to_string(h.shape.size()) + " dimensions of " +
+                                   h.element_type + (h.swap_unit != 0 ? " in the other byte order" : "") +
+                                   ", not a vector of " + ooc::element_type<T>::name() + "; see --type");
       elements_ = h.shape[0];
     } else {
       file_.emplace(ooc::file::open(*s, name_));
@@ -53,8 +53,7 @@ class stream {
       got = static_cast<std::size_t>(npy_.gcount());
     }
     if (got != bytes.size())
-      throw ooc::io_error(std::make_error_code(std::errc::io_error),
-                          name_ + ": ends before its last element");
+      throw ooc::io_error(std::make_error_code(std::errc::io_error), name_ + ": ends before its last element");
   }
 
  private:
@@ -79,8 +78,7 @@ void source::check() const {
 }
 
 template <class T>
-void source::import_to(ooc::runtime& rt, const ooc::store& s, const std::string& to,
-                       bool quiet) const {
+void source::import_to(ooc::runtime& rt, const ooc::store& s, const std::string& to, bool quiet) const {
   stream<T> in(*this, &s);
   const std::size_t n = in.elements();
   ooc::ooc_array<T, 1> a{rt, s, to, ooc::create, {n}};
@@ -116,13 +114,9 @@ checked_sum streamed(const source& x, const source& y, const ooc::store& s, std:
 
 template void source::check<double>() const;
 template void source::check<std::int32_t>() const;
-template void source::import_to<double>(ooc::runtime&, const ooc::store&, const std::string&,
-                                        bool) const;
-template void source::import_to<std::int32_t>(ooc::runtime&, const ooc::store&, const std::string&,
-                                              bool) const;
-template checked_sum streamed<double>(const source&, const source&, const ooc::store&,
-                                      std::uint64_t);
-template checked_sum streamed<std::int32_t>(const source&, const source&, const ooc::store&,
-                                            std::uint64_t);
+template void source::import_to<double>(ooc::runtime&, const ooc::store&, const std::string&, bool) const;
+template void source::import_to<std::int32_t>(ooc::runtime&, const ooc::store&, const std::string&, bool) const;
+template checked_sum streamed<double>(const source&, const source&, const ooc::store&, std::uint64_t);
+template checked_sum streamed<std::int32_t>(const source&, const source&, const ooc::store&, std::uint64_t);
 
 }  // namespace inner_product_example

@@ -15,12 +15,12 @@
 
 #include "harness/checksum.hpp"
 #include "harness/command_line.hpp"
+#include "harness/picture.hpp"
 #include "harness/plain_array.hpp"
 #include "harness/progress_bar.hpp"
 #include "harness/report.hpp"
 #include "harness/run.hpp"
 #include "harness/store_files.hpp"
-#include "harness/picture.hpp"
 #include "jacobi/plate.hpp"
 #include "oocarray/algorithm/sweep.hpp"
 #include "oocarray/ooc_array.hpp"
@@ -85,8 +85,8 @@ ooc::sweep_result<typename Plate::value_type> fused_sweeps(Plate& a, Plate& b, s
 
 /// Where an earlier run with --keep has left off; `--stage compute` goes on from there.
 struct progress {
-  std::uint64_t done = 0;   ///< iterations that the plates have behind them
-  std::uint64_t planned;    ///< for which they were made: integers are exact for so many
+  std::uint64_t done = 0;  ///< iterations that the plates have behind them
+  std::uint64_t planned;   ///< for which they were made: integers are exact for so many
 };
 
 /// Of plates in the middle of an iteration: neither of them is that of a certain one.
@@ -102,8 +102,7 @@ struct options : examples::common_options {
 
 /// Both plates begin with the right edges, which no sweep changes.
 template <class Exact, class Plate>
-void start(const Exact& exact, Plate& a, Plate& b, std::size_t n, rows mine,
-           examples::progress_bar& bar) {
+void start(const Exact& exact, Plate& a, Plate& b, std::size_t n, rows mine, examples::progress_bar& bar) {
   for (std::size_t i = mine.first; i < mine.last; ++i) {
     for (std::size_t j = 0; j < n; ++j) b[i][j] = a[i][j] = exact(i, j);
     bar.step();
@@ -116,8 +115,7 @@ struct checked {
 };
 
 template <class Exact, class Plate>
-checked check(const Exact& exact, const Plate& a, std::size_t n, rows mine,
-              examples::progress_bar& bar) {
+checked check(const Exact& exact, const Plate& a, std::size_t n, rows mine, examples::progress_bar& bar) {
   checked c;
   for (std::size_t i = mine.first; i < mine.last; ++i) {
     for (std::size_t j = 0; j < n; ++j)
@@ -132,19 +130,20 @@ checked check(const Exact& exact, const Plate& a, std::size_t n, rows mine,
 /// the end: it returns when the plate is in its file or, with --durable, on its disks.  `begun` says how
 /// many iterations the plates have behind them, and `a` is the one that the last of them wrote.
 template <class Exact, class Plate, class Load, class Promise, class Store>
-int solve(Plate* a, Plate* b, const options& o, progress begun, examples::report& r,
-          const examples::ranks& all, Load load, Promise promise, Store store) {
+int solve(Plate* a, Plate* b, const options& o, progress begun, examples::report& r, const examples::ranks& all,
+          Load load, Promise promise, Store store) {
   using T = typename Exact::value_type;
   const std::size_t n = o.size;
   const auto [first, last] = a->local_rows();
   const rows mine{first, last};
   Exact exact(n, begun.planned);
-  if (o.creates()) r.phase("create", [&] {
-    examples::progress_bar bar("creating", mine.last - mine.first, 2 * n * sizeof(T), o.quiet);
-    start(exact, *a, *b, n, mine, bar);
-    a->sync();
-    b->sync();
-  });
+  if (o.creates())
+    r.phase("create", [&] {
+      examples::progress_bar bar("creating", mine.last - mine.first, 2 * n * sizeof(T), o.quiet);
+      start(exact, *a, *b, n, mine, bar);
+      a->sync();
+      b->sync();
+    });
   if (!o.computes()) return r.finish_without_result();
   load();
   r.phase("compute", [&] {
@@ -153,15 +152,14 @@ int solve(Plate* a, Plate* b, const options& o, progress begun, examples::report
         const auto done = fused_sweeps(*a, *b, o.iterations, *o.fuse);
         if (o.iterations % 2 != 0) std::swap(a, b);
         std::printf("iteration %4llu   residual %.6e   %zu passes of %zu\n",
-                    static_cast<unsigned long long>(o.iterations),
-                    static_cast<double>(done.values.back()), done.passes, done.fuse);
+                    static_cast<unsigned long long>(o.iterations), static_cast<double>(done.values.back()), done.passes,
+                    done.fuse);
         r.set("residual", static_cast<double>(done.values.back()));
         r.set("passes", std::uint64_t{done.passes});
         return;
       }
     }
-    examples::progress_bar bar("iterating", (mine.last - mine.first) * o.iterations,
-                               2 * n * sizeof(T), o.quiet);
+    examples::progress_bar bar("iterating", (mine.last - mine.first) * o.iterations, 2 * n * sizeof(T), o.quiet);
     for (std::uint64_t k = 1; k <= o.iterations; ++k) {
       promise(*b);
       const T change = sweep<T>(std::as_const(*a), *b, n, mine, bar);
@@ -205,10 +203,9 @@ int out_of_core(const options& o, const examples::ranks& all) {
   examples::store_files files(store, o, all);
   const std::size_t n = o.size;
   const bool by_rank = o.placement == "rank" && all.size() > 1;
-  const ooc::array_options<T> options{
-      .placement = by_rank ? ooc::placement::by_rank : ooc::placement::striped,
-      .group = all.group(),
-      .owner_computes = all.size() > 1};
+  const ooc::array_options<T> options{.placement = by_rank ? ooc::placement::by_rank : ooc::placement::striped,
+                                      .group = all.group(),
+                                      .owner_computes = all.size() > 1};
   using plate = ooc::ooc_array<T, 2>;
   plate a = files.array<T, 2>(rt, "jacobi.a", {n, n}, options);
   plate b = files.array<T, 2>(rt, "jacobi.b", {n, n}, options);
@@ -227,9 +224,12 @@ int out_of_core(const options& o, const examples::ranks& all) {
         "--stage compute: an earlier run was cut short in the middle of its iterations; begin anew "
         "with --stage create");
   if (o.computes() && o.type == "i4" && begun.done + o.iterations > begun.planned)
-    throw examples::bad_option("--iterations " + std::to_string(o.iterations) + ": the plates were made "
-                               "for " + std::to_string(begun.planned) + " with --type i4, and have " +
-                               std::to_string(begun.done) + " behind them; begin anew with --stage "
+    throw examples::bad_option("--iterations " + std::to_string(o.iterations) +
+                               ": the plates were made "
+                               "for " +
+                               std::to_string(begun.planned) + " with --type i4, and have " +
+                               std::to_string(begun.done) +
+                               " behind them; begin anew with --stage "
                                "create, or use --type f8");
   all.barrier();  // all have read it
   if (o.keeps() || !o.creates()) {
@@ -238,9 +238,9 @@ int out_of_core(const options& o, const examples::ranks& all) {
   }
   plate *now = &a, *next = &b;
   if (begun.done % 2 != 0) std::swap(now, next);
-  const int status = solve<Exact>(now, next, o, begun, r, all, [] {}, promise, [&](plate& result) {
-    result.sync(o.durable ? ooc::durable : ooc::durability::acknowledged);
-  });
+  const int status = solve<Exact>(
+      now, next, o, begun, r, all, [] {}, promise,
+      [&](plate& result) { result.sync(o.durable ? ooc::durable : ooc::durability::acknowledged); });
   if (o.keeps() && o.computes()) {
     all.barrier();
     try {
@@ -260,9 +260,7 @@ int plain(const options& o, const examples::ranks& all) {
   const examples::rival_folder folder(o, "jacobi", all);
   const std::size_t n = o.size;
   using plate = examples::plain_array<T, 2>;
-  const auto map = [&](const char* name) {
-    return plate(folder.map(name, n * n * sizeof(T)), {n, n}, all);
-  };
+  const auto map = [&](const char* name) { return plate(folder.map(name, n * n * sizeof(T)), {n, n}, all); };
   plate a = map("a"), b = map("b");
   const auto load = [&] {
     if (o.vm != "anonymous") return;
@@ -271,10 +269,11 @@ int plain(const options& o, const examples::ranks& all) {
       b = plate::read_from(folder / "b", {n, n}, all);
     });
   };
-  return solve<Exact>(&a, &b, o, {0, o.iterations}, r, all, load, [](plate&) {},
-                      [&](plate& result) {
-                        if (o.durable) result.writeback();
-                      });
+  return solve<Exact>(
+      &a, &b, o, {0, o.iterations}, r, all, load, [](plate&) {},
+      [&](plate& result) {
+        if (o.durable) result.writeback();
+      });
 }
 
 template <class Exact>
@@ -311,8 +310,7 @@ int main(int count, char** arguments) {
     if (o.iterations > jacobi::integer_plate::max_iterations)
       throw examples::bad_option("--iterations " + std::to_string(o.iterations) +
                                  " with --type i4: the known answer is exact for at most " +
-                                 std::to_string(jacobi::integer_plate::max_iterations) +
-                                 "; use fewer, or --type f8");
+                                 std::to_string(jacobi::integer_plate::max_iterations) + "; use fewer, or --type f8");
     o.size = jacobi::integer_plate::size_for(o.size);
     return run_with<jacobi::integer_plate>(o, all);
   });

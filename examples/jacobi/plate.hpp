@@ -55,9 +55,7 @@ class heated_plate {
   }
 
   /// Rounding: each iteration and the tables may be off by a few units in the last place.
-  double tolerance(std::uint64_t iterations) const noexcept {
-    return 4e-15 * static_cast<double>(iterations + 10);
-  }
+  double tolerance(std::uint64_t iterations) const noexcept { return 4e-15 * static_cast<double>(iterations + 10); }
 
  private:
   struct mode {
@@ -70,9 +68,8 @@ class heated_plate {
     const std::size_t period = 2 * (n_ - 1);
     for (std::size_t i = 0; i < n_; ++i) {
       const std::size_t k = p * i % period;  // the argument stays small: accurate for large n
-      s[i] = k % (n_ - 1) == 0 ? 0.0
-                               : std::sin(std::numbers::pi * static_cast<double>(k) /
-                                          static_cast<double>(n_ - 1));
+      s[i] =
+          k % (n_ - 1) == 0 ? 0.0 : std::sin(std::numbers::pi * static_cast<double>(k) / static_cast<double>(n_ - 1));
     }
     return s;
   }
@@ -80,8 +77,7 @@ class heated_plate {
   void add(double amplitude, std::size_t p, std::size_t q) {
     if (p >= n_ - 1 || q >= n_ - 1) return;
     const double theta = std::numbers::pi / static_cast<double>(n_ - 1);
-    const double lambda = (std::cos(static_cast<double>(p) * theta) +
-                           std::cos(static_cast<double>(q) * theta)) / 2;
+    const double lambda = (std::cos(static_cast<double>(p) * theta) + std::cos(static_cast<double>(q) * theta)) / 2;
     modes_.push_back({amplitude, lambda, amplitude, sines(p), sines(q)});
   }
 
@@ -97,15 +93,12 @@ class integer_plate {
   /// The mode vanishes on the far edges where n - 1 is a multiple of 3: the next such n below.
   static constexpr std::uint64_t size_for(std::uint64_t n) { return n - (n - 1) % 3; }
 
-  integer_plate(std::size_t /*n*/, std::uint64_t iterations) : first_(iterations) {
-    set_iteration(0);
-  }
+  integer_plate(std::size_t /*n*/, std::uint64_t iterations) : first_(iterations) { set_iteration(0); }
   void set_iteration(std::uint64_t k) { amplitude_ = std::int32_t{1} << (first_ - k); }
 
   std::int32_t operator()(std::size_t i, std::size_t j) const noexcept {
     static constexpr std::int32_t s[6] = {0, 1, 1, 0, -1, -1};
-    return 3 * static_cast<std::int32_t>(i) - 5 * static_cast<std::int32_t>(j) +
-           amplitude_ * s[i % 6] * s[j % 6];
+    return 3 * static_cast<std::int32_t>(i) - 5 * static_cast<std::int32_t>(j) + amplitude_ * s[i % 6] * s[j % 6];
   }
   double tolerance(std::uint64_t) const noexcept { return 0; }
 

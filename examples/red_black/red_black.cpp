@@ -34,8 +34,7 @@ bool is_red(std::size_t i, std::size_t j) { return (i + j) % 2 == 0; }
 class known_grid {
  public:
   known_grid(std::size_t n, std::uint64_t k) : m_(static_cast<double>(n - 1)) {
-    for (std::size_t i = 0; i < n; ++i)
-      sine_.push_back(std::sin(std::numbers::pi * static_cast<double>(i) / m_));
+    for (std::size_t i = 0; i < n; ++i) sine_.push_back(std::sin(std::numbers::pi * static_cast<double>(i) / m_));
     const double rho = std::cos(std::numbers::pi / m_);
     if (k != 0) red_ = std::pow(rho, 2 * static_cast<double>(k) - 1);
     black_ = std::pow(rho, 2 * static_cast<double>(k));

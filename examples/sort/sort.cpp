@@ -4,6 +4,8 @@
 //
 // The keys are 0 ... n - 1, scrambled: key i is i p mod n, where p is a prime larger than n, so that each
 // comes once.  Key i of the result is therefore i.
+#include "oocarray/algorithm/sort.hpp"
+
 #include <algorithm>
 #include <cstdio>
 
@@ -12,7 +14,6 @@
 #include "harness/report.hpp"
 #include "harness/run.hpp"
 #include "harness/store_files.hpp"
-#include "oocarray/algorithm/sort.hpp"
 
 namespace {
 
@@ -92,8 +93,7 @@ int main(int count, char** arguments) {
     if (all.size() > 1)
       throw examples::bad_option("sort runs as one process, and there are " + std::to_string(all.size()) +
                                  " ranks; start it without mpirun");
-    if (o.stage != "all")
-      throw examples::bad_option("--stage " + o.stage + ": there is only --stage all here");
+    if (o.stage != "all") throw examples::bad_option("--stage " + o.stage + ": there is only --stage all here");
     return o.vm == "none" ? out_of_core(o, all) : plain(o, all);
   });
 }

@@ -18,10 +18,10 @@
 
 #include "harness/checksum.hpp"
 #include "harness/command_line.hpp"
+#include "harness/picture.hpp"
 #include "harness/report.hpp"
 #include "harness/run.hpp"
 #include "harness/store_files.hpp"
-#include "harness/picture.hpp"
 #include "oocarray/algorithm/sweep.hpp"
 #include "oocarray/ooc_array.hpp"
 
@@ -61,8 +61,7 @@ class standing_waves {
     for (std::size_t a = 0; a < 3; ++a) {
       const double theta = 2 * std::numbers::pi * number[a] / static_cast<double>(n_);
       made += w[0];
-      for (std::size_t d = 1; d < w.size(); ++d)
-        made += 2 * w[d] * std::cos(theta * static_cast<double>(d));
+      for (std::size_t d = 1; d < w.size(); ++d) made += 2 * w[d] * std::cos(theta * static_cast<double>(d));
       for (std::size_t i = 0; i < n_; ++i) v.along[a].push_back(std::cos(theta * static_cast<double>(i)));
     }
     v.omega = std::acos(1 + q * made / 2);
@@ -74,31 +73,31 @@ class standing_waves {
 };
 
 auto leapfrog() {
-  return ooc::stencil({4, 4, 4}, [](auto& out, const auto& in) {
-           const auto& [u, former] = in;
-           const auto next = out.template get<0>();
-           for (std::ptrdiff_t j = out.lower(1); j < out.upper(1); ++j) {
-             // Rows d before and after this one, along x and along y.
-             const auto x = [&](std::ptrdiff_t d) { return u[d][j].data(); };
-             const auto y = [&](std::ptrdiff_t d) { return u[0][j + d].data(); };
-             const double *const here = x(0), *const before = former[0][j].data();
-             const double *const x1 = x(-1), *const X1 = x(1), *const y1 = y(-1), *const Y1 = y(1);
-             const double *const x2 = x(-2), *const X2 = x(2), *const y2 = y(-2), *const Y2 = y(2);
-             const double *const x3 = x(-3), *const X3 = x(3), *const y3 = y(-3), *const Y3 = y(3);
-             const double *const x4 = x(-4), *const X4 = x(4), *const y4 = y(-4), *const Y4 = y(4);
-             double* const to = next[j].data();
+  return ooc::stencil({4, 4, 4},
+                      [](auto& out, const auto& in) {
+                        const auto& [u, former] = in;
+                        const auto next = out.template get<0>();
+                        for (std::ptrdiff_t j = out.lower(1); j < out.upper(1); ++j) {
+                          // Rows d before and after this one, along x and along y.
+                          const auto x = [&](std::ptrdiff_t d) { return u[d][j].data(); };
+                          const auto y = [&](std::ptrdiff_t d) { return u[0][j + d].data(); };
+                          const double *const here = x(0), *const before = former[0][j].data();
+                          const double *const x1 = x(-1), *const X1 = x(1), *const y1 = y(-1), *const Y1 = y(1);
+                          const double *const x2 = x(-2), *const X2 = x(2), *const y2 = y(-2), *const Y2 = y(2);
+                          const double *const x3 = x(-3), *const X3 = x(3), *const y3 = y(-3), *const Y3 = y(3);
+                          const double *const x4 = x(-4), *const X4 = x(4), *const y4 = y(-4), *const Y4 = y(4);
+                          double* const to = next[j].data();
 #pragma omp simd
-             for (std::ptrdiff_t k = out.lower(2); k < out.upper(2); ++k) {
-               const double sum =
-                   3 * w[0] * here[k] +
-                   w[1] * (x1[k] + X1[k] + y1[k] + Y1[k] + here[k - 1] + here[k + 1]) +
-                   w[2] * (x2[k] + X2[k] + y2[k] + Y2[k] + here[k - 2] + here[k + 2]) +
-                   w[3] * (x3[k] + X3[k] + y3[k] + Y3[k] + here[k - 3] + here[k + 3]) +
-                   w[4] * (x4[k] + X4[k] + y4[k] + Y4[k] + here[k - 4] + here[k + 4]);
-               to[k] = 2 * here[k] - before[k] + q * sum;
-             }
-           }
-         })
+                          for (std::ptrdiff_t k = out.lower(2); k < out.upper(2); ++k) {
+                            const double sum = 3 * w[0] * here[k] +
+                                               w[1] * (x1[k] + X1[k] + y1[k] + Y1[k] + here[k - 1] + here[k + 1]) +
+                                               w[2] * (x2[k] + X2[k] + y2[k] + Y2[k] + here[k - 2] + here[k + 2]) +
+                                               w[3] * (x3[k] + X3[k] + y3[k] + Y3[k] + here[k - 3] + here[k + 3]) +
+                                               w[4] * (x4[k] + X4[k] + y4[k] + Y4[k] + here[k - 4] + here[k + 4]);
+                            to[k] = 2 * here[k] - before[k] + q * sum;
+                          }
+                        }
+                      })
       .keeps_former()
       .periodic(0)
       .periodic(1)
@@ -151,8 +150,7 @@ int solve(const options& o, const examples::ranks& all) {
     r.set("checksum", all.sum(sum));
     return all.max(worst);
   });
-  if (!o.picture.empty() && all.leads())
-    jacobi::write_picture(o.picture, std::as_const(u)[n / 2], n);
+  if (!o.picture.empty() && all.leads()) jacobi::write_picture(o.picture, std::as_const(u)[n / 2], n);
   const double steps = static_cast<double>(o.iterations);
   const double tolerance = 1e-14 * (steps + 10) * (steps + 10);  // errors of a leapfrog grow with t^2
   r.set("n", std::uint64_t{n});

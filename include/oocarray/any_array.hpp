@@ -56,17 +56,17 @@ class any_array : public array_base {
 
   /// As the constructors of ooc_array.  Throws usage_error (errc::invalid_request) for 0 or more
   /// than 8 extents, an element of 0 bytes or more than 64 KiB, and a fill that is not one element.
-  any_array(runtime& rt, const store& s, std::string_view path, create_t,
-            const element_format& type, std::span<const std::size_t> extents,
-            const options_type& options = {}, memory_layout layout = memory_layout::right);
-  any_array(runtime& rt, const store& s, std::string_view path, create_or_open_t,
-            const element_format& type, std::span<const std::size_t> extents,
-            const options_type& options = {}, memory_layout layout = memory_layout::right);
+  any_array(runtime& rt, const store& s, std::string_view path, create_t, const element_format& type,
+            std::span<const std::size_t> extents, const options_type& options = {},
+            memory_layout layout = memory_layout::right);
+  any_array(runtime& rt, const store& s, std::string_view path, create_or_open_t, const element_format& type,
+            std::span<const std::size_t> extents, const options_type& options = {},
+            memory_layout layout = memory_layout::right);
   /// Element type and extents are those recorded.  Throws type_mismatch for a file without them.
-  any_array(runtime& rt, const store& s, std::string_view path, open_t,
-            const options_type& options = {}, memory_layout layout = memory_layout::right);
-  any_array(runtime& rt, const store& s, std::string_view path, open_read_only_t,
-            const options_type& options = {}, memory_layout layout = memory_layout::right);
+  any_array(runtime& rt, const store& s, std::string_view path, open_t, const options_type& options = {},
+            memory_layout layout = memory_layout::right);
+  any_array(runtime& rt, const store& s, std::string_view path, open_read_only_t, const options_type& options = {},
+            memory_layout layout = memory_layout::right);
   /// Without a file, as after a move; to be assigned to.
   any_array() noexcept = default;
   any_array(any_array&&) noexcept = default;
@@ -79,9 +79,7 @@ class any_array : public array_base {
   const std::string& element_type() const { return facts().element_type; }
   std::size_t element_size() const { return facts().element_size; }
   std::size_t rank() const { return facts().extents.size(); }
-  std::vector<std::size_t> extents() const {
-    return {facts().extents.begin(), facts().extents.end()};
-  }
+  std::vector<std::size_t> extents() const { return {facts().extents.begin(), facts().extents.end()}; }
   std::size_t size() const;  ///< elements
   std::size_t bytes() const { return size() * element_size(); }
   any_box whole() const { return {std::vector<std::size_t>(rank()), extents()}; }
@@ -117,8 +115,8 @@ class any_array : public array_base {
   void resize(std::span<const std::size_t> extents) { core().ranks().resize(extents, true); }
 
  private:
-  any_array(runtime& rt, const store& s, std::string_view path, detail::array_request r,
-            const options_type& options, memory_layout layout);
+  any_array(runtime& rt, const store& s, std::string_view path, detail::array_request r, const options_type& options,
+            memory_layout layout);
 
   const detail::array_facts& facts() const { return core().facts(); }
 

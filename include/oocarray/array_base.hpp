@@ -101,9 +101,7 @@ class array_base {
   // usage_error (errc::invalid_request) where the array is read-only.
 
   std::map<std::string, std::string> attributes() const { return core().attributes().all(); }
-  void set_attribute(std::string_view key, std::string_view value) {
-    core().attributes().set(key, value);
-  }
+  void set_attribute(std::string_view key, std::string_view value) { core().attributes().set(key, value); }
   void remove_attribute(std::string_view key) { core().attributes().remove(key); }
 
   // --- Facts

@@ -11,8 +11,8 @@
 //
 // It works on any row-major file of a store, with or without a recorded element type, also one that
 // an ooc_array made.  A file that is open for writing is open once in a process (as an array or as blocks); a second
-// open throws usage_error (errc::busy).  Those who only read it may be many, each with blocks of its own in memory.  Dimension order and the meaning of rs, ne, nb and bf:
-// blocking.hpp.
+// open throws usage_error (errc::busy).  Those who only read it may be many, each with blocks of its own in memory.
+// Dimension order and the meaning of rs, ne, nb and bf: blocking.hpp.
 //
 // Threads: all functions but close(), the move operations and the destructor may be called from any
 // thread at any time.  Two threads that write one block leave a mixture of both.
@@ -107,8 +107,8 @@ class block_file {
   static block_file open(runtime& rt, const store& s, std::string_view path, const blocking& b,
                          const block_file_options& options = {});
   /// The same for reading only; writes then throw usage_error (EROFS).
-  static block_file open_read_only(runtime& rt, const store& s, std::string_view path,
-                                   const blocking& b, const block_file_options& options = {});
+  static block_file open_read_only(runtime& rt, const store& s, std::string_view path, const blocking& b,
+                                   const block_file_options& options = {});
 
   block_file(block_file&&) noexcept = default;
   block_file& operator=(block_file&&) noexcept = default;

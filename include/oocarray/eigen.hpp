@@ -17,8 +17,7 @@ namespace ooc {
 namespace detail {
 
 template <class T>
-using eigen_row_major =
-    Eigen::Matrix<std::remove_const_t<T>, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using eigen_row_major = Eigen::Matrix<std::remove_const_t<T>, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 template <class T>
 using eigen_column = Eigen::Matrix<std::remove_const_t<T>, Eigen::Dynamic, 1>;
 template <class T, class Matrix>

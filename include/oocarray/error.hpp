@@ -30,9 +30,7 @@ enum class errc {
 
 const std::error_category& error_category() noexcept;
 
-inline std::error_code make_error_code(errc e) noexcept {
-  return {static_cast<int>(e), error_category()};
-}
+inline std::error_code make_error_code(errc e) noexcept { return {static_cast<int>(e), error_category()}; }
 
 /// Base of everything the library throws on purpose.
 class error : public std::system_error {

@@ -32,12 +32,12 @@
 // somebody opens the file for writing next (of a served store, once the server has given the lost client up).  Until
 // it is closed, such a file is not removed or replaced by others (errc::busy).
 //
-// Cuts: a write that ends within the size that this program has seen last asks nobody for it.  Where another program has
-// cut the file off (truncate) since then, the I/O nodes refuse it; it then makes the file longer again, as one past the end
-// does, before it returns.  So a write that begins after a truncate() has returned is in the file.  One that goes on beside a
-// truncate() is before or after it, piece by piece where it reaches several nodes.  The file is as long as the last write
-// after the cut needs; what was there before reads as the fill value.  A read within the size seen last asks nobody either, and
-// gets the fill value past the cut: ask size() first.
+// Cuts: a write that ends within the size that this program has seen last asks nobody for it.  Where another program
+// has cut the file off (truncate) since then, the I/O nodes refuse it; it then makes the file longer again, as one past
+// the end does, before it returns.  So a write that begins after a truncate() has returned is in the file.  One that
+// goes on beside a truncate() is before or after it, piece by piece where it reaches several nodes.  The file is as
+// long as the last write after the cut needs; what was there before reads as the fill value.  A read within the size
+// seen last asks nobody either, and gets the fill value past the cut: ask size() first.
 //
 // Removing a file that is open otherwise takes its data away, within a second or two: later calls then throw.
 #pragma once
@@ -62,12 +62,11 @@ enum class file_access { read_only, read_write };
 enum class seek_from { begin, current, end };
 
 struct file_options {
-  std::uint64_t size = 0;    ///< bytes at creation; reserved unless sparse
-  ooc::striping striping{};  ///< sf == 0: chosen from the size; nn == 0: all nodes
-  bool sparse = false;       ///< do not reserve space, here and when the file grows
-  std::vector<std::byte>
-      fill{};                 ///< repeated from offset 0 where nothing was written; empty: zeros
-  std::uint32_t mode = 0644;  ///< permission bits as in POSIX; the umask is taken from them
+  std::uint64_t size = 0;         ///< bytes at creation; reserved unless sparse
+  ooc::striping striping{};       ///< sf == 0: chosen from the size; nn == 0: all nodes
+  bool sparse = false;            ///< do not reserve space, here and when the file grows
+  std::vector<std::byte> fill{};  ///< repeated from offset 0 where nothing was written; empty: zeros
+  std::uint32_t mode = 0644;      ///< permission bits as in POSIX; the umask is taken from them
 };
 
 /// The papers' partitioned view: of every `stride` bytes from `offset` on, the first `gsize`.
@@ -87,8 +86,7 @@ class file {
   /// ENOENT, EACCES, and ENOSPC (nothing is left behind then).
   static file create(const store& s, std::string_view path, const file_options& options = {});
   /// Opens a file.  Throws ENOENT, EISDIR, EACCES.
-  static file open(const store& s, std::string_view path,
-                   file_access access = file_access::read_only);
+  static file open(const store& s, std::string_view path, file_access access = file_access::read_only);
 
   file(file&&) noexcept;
   file& operator=(file&&) noexcept;

@@ -54,12 +54,10 @@ class indexed_array : public array_base {
   ///
   /// After an io_error each of the elements is old or new, and nothing says which: scatter them again.
   void scatter(std::span<const std::size_t> indices, std::span<const T> values) {
-    core().elements().scatter(listed(indices), reinterpret_cast<const std::byte*>(values.data()),
-                              values.size());
+    core().elements().scatter(listed(indices), reinterpret_cast<const std::byte*>(values.data()), values.size());
   }
   void scatter(std::span<const index_type> indices, std::span<const T> values) {
-    core().elements().scatter(listed(indices), reinterpret_cast<const std::byte*>(values.data()),
-                              values.size());
+    core().elements().scatter(listed(indices), reinterpret_cast<const std::byte*>(values.data()), values.size());
   }
 
   /// For each i in order, gives the element with indices[i] the value op(element, values[i]); an element
@@ -74,12 +72,12 @@ class indexed_array : public array_base {
   /// After an io_error, or where `op` throws, each of the elements has none of its values, or those of
   /// some of the batches: do not repeat the call, but set the elements anew.
   template <class Op>
-    requires std::is_invocable_r_v<T, Op&, const T&, const T&>
+  requires std::is_invocable_r_v<T, Op&, const T&, const T&>
   void accumulate(std::span<const std::size_t> indices, std::span<const T> values, Op op) {
     accumulate_by(listed(indices), values, op);
   }
   template <class Op>
-    requires std::is_invocable_r_v<T, Op&, const T&, const T&>
+  requires std::is_invocable_r_v<T, Op&, const T&, const T&>
   void accumulate(std::span<const index_type> indices, std::span<const T> values, Op op) {
     accumulate_by(listed(indices), values, op);
   }
@@ -105,8 +103,8 @@ class indexed_array : public array_base {
       T& e = *reinterpret_cast<T*>(element);
       e = (*static_cast<Op*>(context))(std::as_const(e), *reinterpret_cast<const T*>(value));
     };
-    core().elements().accumulate(indices, reinterpret_cast<const std::byte*>(values.data()),
-                                 values.size(), {apply, std::addressof(op)});
+    core().elements().accumulate(indices, reinterpret_cast<const std::byte*>(values.data()), values.size(),
+                                 {apply, std::addressof(op)});
   }
 };
 

@@ -69,8 +69,7 @@ struct layout_right {
   template <std::size_t N>
   static std::array<dimension, N> map(const std::array<std::size_t, N>& extents,
                                       std::span<const std::uint64_t> /*max_extents*/,
-                                      std::span<const std::uint64_t> /*tile*/,
-                                      std::size_t /*element_size*/,
+                                      std::span<const std::uint64_t> /*tile*/, std::size_t /*element_size*/,
                                       std::size_t /*block_bytes*/) noexcept {
     std::array<dimension, N> m{};
     std::size_t step = 1;
@@ -101,9 +100,8 @@ struct layout_tiled {
 
   template <std::size_t N>
   static std::array<dimension, N> map(const std::array<std::size_t, N>& /*extents*/,
-                                      std::span<const std::uint64_t> max_extents,
-                                      std::span<const std::uint64_t> tile, std::size_t element_size,
-                                      std::size_t block_bytes) noexcept {
+                                      std::span<const std::uint64_t> max_extents, std::span<const std::uint64_t> tile,
+                                      std::size_t element_size, std::size_t block_bytes) noexcept {
     std::array<dimension, N> m{};
     std::size_t in = element_size;
     std::size_t out = block_bytes;

@@ -27,8 +27,8 @@ namespace ooc {
 struct mpi_options {
   /// How long a rank waits for the others in one collective call.  Choose it longer than the time
   /// by which one rank may be behind another, computation between two calls included.  0: as the environment variable
-  /// OOC_COLLECTIVE_DEADLINE says ("90s", "10min", "24h"), else 10 minutes.  A program whose ranks may hang elsewhere, in
-  /// MPI_Barrier for instance, calls MPI_Abort where this error ends it: MPI_Finalize would wait for them.
+  /// OOC_COLLECTIVE_DEADLINE says ("90s", "10min", "24h"), else 10 minutes.  A program whose ranks may hang elsewhere,
+  /// in MPI_Barrier for instance, calls MPI_Abort where this error ends it: MPI_Finalize would wait for them.
   std::chrono::milliseconds deadline{0};
   /// How long a rank waits before a line on standard error says for which ranks, and in which call; 0: it says nothing.
   std::chrono::milliseconds notice_after = std::chrono::seconds(10);

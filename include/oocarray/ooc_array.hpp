@@ -101,8 +101,7 @@ class ooc_array : public indexed_array<T, N> {
   using options_type = array_options<T>;
   using box_type = ooc::box<N>;
   using iterator = std::conditional_t<Layout::contiguous, T*, tiled_iterator<T, N>>;
-  using const_iterator =
-      std::conditional_t<Layout::contiguous, const T*, tiled_iterator<const T, N>>;
+  using const_iterator = std::conditional_t<Layout::contiguous, const T*, tiled_iterator<const T, N>>;
   using indexed_array<T, N>::core;
 
   // --- Making and opening
@@ -116,23 +115,22 @@ class ooc_array : public indexed_array<T, N> {
   /// 2^63 - 1 bytes, a block that is not a multiple of 4 KiB, a tile that is not a power of two
   /// (layout_tiled); budget_too_small where the runtime's memory cannot hold a few blocks; and
   /// io_error, for example ENOSPC.  A failure leaves no file behind.
-  ooc_array(runtime& rt, const store& s, std::string_view path, create_t,
-            const extents_type& extents, const options_type& options = {})
+  ooc_array(runtime& rt, const store& s, std::string_view path, create_t, const extents_type& extents,
+            const options_type& options = {})
       : ooc_array(rt, s, path, how::create, &extents, options) {}
 
   /// Opens the file at `path` for reading and writing, or makes it where there is none, so that a
   /// program can be run again.  Throws what making and opening throw: type_mismatch, with what differs,
   /// where the file holds other elements, another rank or other extents.  Options that are recorded with
   /// a file (fill among them) count where it is made.
-  ooc_array(runtime& rt, const store& s, std::string_view path, create_or_open_t,
-            const extents_type& extents, const options_type& options = {})
+  ooc_array(runtime& rt, const store& s, std::string_view path, create_or_open_t, const extents_type& extents,
+            const options_type& options = {})
       : ooc_array(rt, s, path, how::create_or_open, &extents, options) {}
 
   /// Opens a file for reading and writing; its extents are those recorded.  Throws usage_error:
   /// type_mismatch where it holds another element type or rank; busy where it is open in this
   /// process already; ENOENT, EACCES, EISDIR.
-  ooc_array(runtime& rt, const store& s, std::string_view path, open_t,
-            const options_type& options = {})
+  ooc_array(runtime& rt, const store& s, std::string_view path, open_t, const options_type& options = {})
       : ooc_array(rt, s, path, how::open, nullptr, options) {}
   /// The same, and the recorded extents must be these.  A file without a recorded element type
   /// opens as any T and any extents that its size can hold.
@@ -142,11 +140,10 @@ class ooc_array : public indexed_array<T, N> {
 
   /// Opens a file for reading only.  Make the array const: a write through a non-const one
   /// compiles, but faults.
-  ooc_array(runtime& rt, const store& s, std::string_view path, open_read_only_t,
-            const options_type& options = {})
+  ooc_array(runtime& rt, const store& s, std::string_view path, open_read_only_t, const options_type& options = {})
       : ooc_array(rt, s, path, how::open_read_only, nullptr, options) {}
-  ooc_array(runtime& rt, const store& s, std::string_view path, open_read_only_t,
-            const extents_type& extents, const options_type& options = {})
+  ooc_array(runtime& rt, const store& s, std::string_view path, open_read_only_t, const extents_type& extents,
+            const options_type& options = {})
       : ooc_array(rt, s, path, how::open_read_only, &extents, options) {}
 
   ooc_array(ooc_array&& o) noexcept
@@ -179,39 +176,27 @@ class ooc_array : public indexed_array<T, N> {
 
   /// a(i, j): the same element.
   template <std::convertible_to<std::size_t>... I>
-    requires(sizeof...(I) == N)
-  T& operator()(I... i) noexcept {
+  requires(sizeof...(I) == N) T& operator()(I... i) noexcept {
     return *place<T>(std::make_index_sequence<N>{}, static_cast<std::size_t>(i)...);
   }
   template <std::convertible_to<std::size_t>... I>
-    requires(sizeof...(I) == N)
-  const T& operator()(I... i) const noexcept {
+  requires(sizeof...(I) == N) const T& operator()(I... i) const noexcept {
     return *place<const T>(std::make_index_sequence<N>{}, static_cast<std::size_t>(i)...);
   }
 
 #ifdef __cpp_multidimensional_subscript
   /// a[i, j], from C++23 on.
   template <std::convertible_to<std::size_t>... I>
-    requires(sizeof...(I) == N && N > 1)
-  T& operator[](I... i) noexcept {
-    return (*this)(i...);
-  }
+  requires(sizeof...(I) == N && N > 1) T& operator[](I... i) noexcept { return (*this)(i...); }
   template <std::convertible_to<std::size_t>... I>
-    requires(sizeof...(I) == N && N > 1)
-  const T& operator[](I... i) const noexcept {
-    return (*this)(i...);
-  }
+  requires(sizeof...(I) == N && N > 1) const T& operator[](I... i) const noexcept { return (*this)(i...); }
 #endif
 
   /// a.at(i, j): checked; throws std::out_of_range naming array, dimension, index and extent.
   template <std::convertible_to<std::size_t>... I>
-    requires(sizeof...(I) == N)
-  T& at(I... i) {
-    return checked<T>(index_type{static_cast<std::size_t>(i)...});
-  }
+  requires(sizeof...(I) == N) T& at(I... i) { return checked<T>(index_type{static_cast<std::size_t>(i)...}); }
   template <std::convertible_to<std::size_t>... I>
-    requires(sizeof...(I) == N)
-  const T& at(I... i) const {
+  requires(sizeof...(I) == N) const T& at(I... i) const {
     return checked<const T>(index_type{static_cast<std::size_t>(i)...});
   }
 
@@ -256,13 +241,11 @@ class ooc_array : public indexed_array<T, N> {
   }
 
   /// A box of elements as a strided piece of memory, for code that takes a pointer, extents and strides:
-  /// eigen_map(a.slice(b)), or an mdspan with std::layout_stride; a.slice(b) = c.slice(d) copies.  It owns nothing and is valid as
-  /// references are.  Throws usage_error: errc::closed, and (errc::invalid_request) for a box that does
-  /// not lie within the extents.
+  /// eigen_map(a.slice(b)), or an mdspan with std::layout_stride; a.slice(b) = c.slice(d) copies.  It owns nothing and
+  /// is valid as references are.  Throws usage_error: errc::closed, and (errc::invalid_request) for a box that does not
+  /// lie within the extents.
   tile<T, N> slice(const box_type& b) requires(Layout::contiguous) { return slice_of<T>(b); }
-  tile<const T, N> slice(const box_type& b) const requires(Layout::contiguous) {
-    return slice_of<const T>(b);
-  }
+  tile<const T, N> slice(const box_type& b) const requires(Layout::contiguous) { return slice_of<const T>(b); }
 
   // --- Shape
 
@@ -344,12 +327,10 @@ class ooc_array : public indexed_array<T, N> {
   /// each element of the boxes is old or new.  No other thread may use the array meanwhile.
   /// Without a group the calls concern this process alone.
   void read_all(const box_type& b, std::span<T> destination) const {
-    core().ranks().read_all({b.lower, b.upper}, reinterpret_cast<std::byte*>(destination.data()),
-                            destination.size());
+    core().ranks().read_all({b.lower, b.upper}, reinterpret_cast<std::byte*>(destination.data()), destination.size());
   }
   void write_all(const box_type& b, std::span<const T> source) {
-    core().ranks().write_all({b.lower, b.upper}, reinterpret_cast<const std::byte*>(source.data()),
-                             source.size());
+    core().ranks().write_all({b.lower, b.upper}, reinterpret_cast<const std::byte*>(source.data()), source.size());
   }
 
   /// Starts reading a box; returns at once.  Blocks that find no room in memory are left out.
@@ -404,14 +385,13 @@ class ooc_array : public indexed_array<T, N> {
   friend class tile_range<ooc_array, T, N>;
   friend class tile_range<const ooc_array, const T, N>;
 
-  ooc_array(runtime& rt, const store& s, std::string_view path, how action,
-            const extents_type* extents, const options_type& options)
+  ooc_array(runtime& rt, const store& s, std::string_view path, how action, const extents_type* extents,
+            const options_type& options)
       : indexed_array<T, N>(rt, s, path, request_for(action, extents, options)) {
     take_shape();
   }
 
-  static detail::array_request request_for(how action, const extents_type* extents,
-                                           const options_type& o) {
+  static detail::array_request request_for(how action, const extents_type* extents, const options_type& o) {
     detail::array_request r;
     r.action = action;
     r.layout = Layout::contiguous ? detail::memory_layout::right : detail::memory_layout::tiled;
@@ -453,9 +433,8 @@ class ooc_array : public indexed_array<T, N> {
   }
   template <class U>
   U* place(const index_type& c) const noexcept {
-    return [&]<std::size_t... K>(std::index_sequence<K...> all) {
-      return this->place<U>(all, c[K]...);
-    }(std::make_index_sequence<N>{});
+    return [&]<std::size_t... K>(std::index_sequence<K...> all) { return this->place<U>(all, c[K]...); }
+    (std::make_index_sequence<N>{});
   }
   template <class U>
   U& checked(const index_type& c) const {
@@ -486,11 +465,10 @@ class ooc_array : public indexed_array<T, N> {
     U* p = base_;
     for (std::size_t k = 0; k < N; ++k) {
       if (b.lower[k] > b.upper[k] || b.upper[k] > extents_[k])
-        throw usage_error(errc::invalid_request,
-                          "slice() of array '" + this->path() + "': in dimension " + std::to_string(k) +
-                              " the box is from " + std::to_string(b.lower[k]) + " to " +
-                              std::to_string(b.upper[k]) + ", and the extent is " +
-                              std::to_string(extents_[k]));
+        throw usage_error(errc::invalid_request, "slice() of array '" + this->path() + "': in dimension " +
+                                                     std::to_string(k) + " the box is from " +
+                                                     std::to_string(b.lower[k]) + " to " + std::to_string(b.upper[k]) +
+                                                     ", and the extent is " + std::to_string(extents_[k]));
       p += b.lower[k] * strides[k];
     }
     return {p, b, strides};

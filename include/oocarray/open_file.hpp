@@ -100,10 +100,10 @@ namespace detail {
 struct place_request {
   std::string_view path;
   bool writable = false;
-  bool grouped = false;          ///< options.group was given
-  std::string element_type;      ///< empty: the header's
+  bool grouped = false;      ///< options.group was given
+  std::string element_type;  ///< empty: the header's
   std::uint32_t element_size = 0;
-  std::uint32_t alignment = 0;   ///< of an element; 0: known from the type's name
+  std::uint32_t alignment = 0;  ///< of an element; 0: known from the type's name
   const file_contents& contents;
 };
 
@@ -115,8 +115,7 @@ store store_in_place(const place_request& r);
 std::string path_in_place(std::string_view path_or_url);
 
 template <class T, std::size_t N, class Layout, class How>
-ooc_array<T, N, Layout> open_in_place(runtime& rt, std::string_view path, How how,
-                                      const file_contents& contents,
+ooc_array<T, N, Layout> open_in_place(runtime& rt, std::string_view path, How how, const file_contents& contents,
                                       const array_options<T>& options) {
   const store s = store_in_place({path, std::is_same_v<How, open_t>, options.group != nullptr,
                                   ooc::element_type<T>::name(), sizeof(T), alignof(T), contents});
@@ -125,12 +124,11 @@ ooc_array<T, N, Layout> open_in_place(runtime& rt, std::string_view path, How ho
 
 // (In this namespace elementwise.hpp has a concept any_array.)
 template <class How>
-ooc::any_array open_any_in_place(runtime& rt, std::string_view path, How how,
-                                 const element_format& type, const file_contents& contents,
-                                 const ooc::any_array::options_type& options,
+ooc::any_array open_any_in_place(runtime& rt, std::string_view path, How how, const element_format& type,
+                                 const file_contents& contents, const ooc::any_array::options_type& options,
                                  memory_layout layout) {
-  const store s = store_in_place({path, std::is_same_v<How, open_t>, options.group != nullptr,
-                                  type.name, type.size, 0, contents});
+  const store s =
+      store_in_place({path, std::is_same_v<How, open_t>, options.group != nullptr, type.name, type.size, 0, contents});
   return ooc::any_array(rt, s, path_in_place(path), how, options, layout);
 }
 
@@ -147,22 +145,19 @@ ooc::any_array open_any_in_place(runtime& rt, std::string_view path, How how,
 /// offset beyond its end or between the places that elements can have, extents of 0 but the first, and
 /// for options.group; errc::busy where the file is in use, see above; ESTALE where it is not contents.read_from.
 template <class T, std::size_t N, class Layout = layout_right>
-ooc_array<T, N, Layout> open_file(runtime& rt, std::string_view path, open_t how,
-                                  const file_contents& contents = {},
+ooc_array<T, N, Layout> open_file(runtime& rt, std::string_view path, open_t how, const file_contents& contents = {},
                                   const array_options<T>& options = {}) {
   return detail::open_in_place<T, N, Layout>(rt, path, how, contents, options);
 }
 template <class T, std::size_t N, class Layout = layout_right>
 ooc_array<T, N, Layout> open_file(runtime& rt, std::string_view path, open_read_only_t how,
-                                  const file_contents& contents = {},
-                                  const array_options<T>& options = {}) {
+                                  const file_contents& contents = {}, const array_options<T>& options = {}) {
   return detail::open_in_place<T, N, Layout>(rt, path, how, contents, options);
 }
 
 /// The same without a type: `type` is that of a raw file's elements, and may be empty for a .npy file.
-inline any_array open_any_file(runtime& rt, std::string_view path, open_t how,
-                               const element_format& type = {}, const file_contents& contents = {},
-                               const any_array::options_type& options = {},
+inline any_array open_any_file(runtime& rt, std::string_view path, open_t how, const element_format& type = {},
+                               const file_contents& contents = {}, const any_array::options_type& options = {},
                                detail::memory_layout layout = detail::memory_layout::right) {
   return detail::open_any_in_place(rt, path, how, type, contents, options, layout);
 }

@@ -23,17 +23,14 @@ namespace ooc {
 template <class T>
 class pin_guard {
  public:
-  pin_guard(const detail::array_core& core, detail::pinned_region region)
-      : core_(&core), region_(std::move(region)) {
+  pin_guard(const detail::array_core& core, detail::pinned_region region) : core_(&core), region_(std::move(region)) {
     rows_.reserve(region_.rows.size());
     for (const detail::byte_span& r : region_.rows)
       rows_.emplace_back(reinterpret_cast<T*>(r.data), r.bytes / sizeof(T));
   }
   ~pin_guard() { release(); }
   pin_guard(pin_guard&& o) noexcept
-      : core_(std::exchange(o.core_, nullptr)),
-        region_(std::move(o.region_)),
-        rows_(std::move(o.rows_)) {
+      : core_(std::exchange(o.core_, nullptr)), region_(std::move(o.region_)), rows_(std::move(o.rows_)) {
     o.rows_.clear();
   }
   pin_guard& operator=(pin_guard&& o) noexcept {
@@ -57,8 +54,7 @@ class pin_guard {
   const std::span<T> span() const {
     if (!contiguous())
       throw usage_error(errc::invalid_request,
-                        "the pinned box consists of " + std::to_string(rows_.size()) +
-                            " runs of memory; use rows()");
+                        "the pinned box consists of " + std::to_string(rows_.size()) + " runs of memory; use rows()");
     return rows_.empty() ? std::span<T>{} : rows_.front();
   }
 

@@ -46,16 +46,14 @@ class process_group {
   /// The bytes that each rank passed, by rank; lengths may differ.  At most 2^31 - 1 bytes in all.
   virtual std::vector<bytes> all_gather(std::string_view call, std::span<const std::byte> mine) = 0;
   /// Replaces each value by the sum (largest, smallest) over the ranks; all pass equally many.
-  virtual void all_reduce(std::string_view call, std::span<std::uint64_t> values,
-                          reduction how) = 0;
+  virtual void all_reduce(std::string_view call, std::span<std::uint64_t> values, reduction how) = 0;
 
   /// Sends out[r] to every other rank r and fills in[r] with what it sends to this one; both know
   /// the length, at most 2^31 - 1 bytes.  What stands at a rank's own place is not looked at.  The
   /// memory must be ordinary or pinned; `owner` is held as long as messages may be on their way to
   /// or from it, which is for good where the wait is given up.
   virtual void exchange(std::string_view call, std::span<const std::span<const std::byte>> out,
-                        std::span<const std::span<std::byte>> in,
-                        std::shared_ptr<const void> owner) = 0;
+                        std::span<const std::span<std::byte>> in, std::shared_ptr<const void> owner) = 0;
 
   /// Runs `f` on this rank and returns what each rank's returned, by rank; returns when every rank
   /// has run its own.  Where it threw on any rank, throws the same on all: what the lowest rank

@@ -100,8 +100,7 @@ class request {
 
  private:
   template <class F>
-  static void walk(const nested_request& n, std::uint32_t level, std::uint64_t file,
-                   std::uint64_t memory, F& f) {
+  static void walk(const nested_request& n, std::uint32_t level, std::uint64_t file, std::uint64_t memory, F& f) {
     if (level == n.depth) {
       f(file, memory, n.run);
       return;

@@ -15,7 +15,7 @@ namespace ooc {
 namespace detail {
 class pager;
 class process_end;
-}
+}  // namespace detail
 class process_group;
 
 /// How blocks come to their addresses; see runtime_options::mapping.
@@ -107,10 +107,11 @@ inline constexpr int fatal_exit_status = 74;
 ///     lose what was not written back before (for SIGTERM and SIGINT see
 ///     runtime_options::write_back_on_signals).  A forked child writes nothing, however it ends.
 ///
-/// Touches are SIGSEGV or SIGBUS in the thread that makes them, and the kernel ends a process in which a thread that blocks
-/// these touches an array.  So they are unblocked: in a thread that makes a runtime, opens an array or calls reclaim_faults(),
-/// and by these calls in all other threads that block them (pools such as numexpr's block every signal), where a
-/// system call may be interrupted once (EINTR).  Not so with mapping_way::userfaultfd, which needs no signals.
+/// Touches are SIGSEGV or SIGBUS in the thread that makes them, and the kernel ends a process in which a thread that
+/// blocks these touches an array.  So they are unblocked: in a thread that makes a runtime, opens an array or calls
+/// reclaim_faults(), and by these calls in all other threads that block them (pools such as numexpr's block every
+/// signal), where a system call may be interrupted once (EINTR).  Not so with mapping_way::userfaultfd, which needs no
+/// signals.
 ///
 /// The constructor installs a handler for SIGSEGV and SIGBUS that serves touches of array memory
 /// and passes every other fault to the handler that was there before.  A handler that is installed

@@ -64,18 +64,18 @@ struct store_entry {
   std::uint64_t size = 0;       ///< bytes; files only
 
   // Of files that hold an array; extents are empty for others.
-  std::string element_type;          ///< as in element_type.hpp
-  std::uint32_t element_size = 0;    ///< bytes
-  std::vector<std::size_t> extents;  ///< elements, slowest dimension first
-  std::vector<std::size_t> tile;     ///< of the file, elements; empty: row-major
+  std::string element_type;              ///< as in element_type.hpp
+  std::uint32_t element_size = 0;        ///< bytes
+  std::vector<std::size_t> extents;      ///< elements, slowest dimension first
+  std::vector<std::size_t> tile;         ///< of the file, elements; empty: row-major
   std::vector<std::size_t> max_extents;  ///< limits of the extents; see array_options
-  std::vector<std::byte> fill;       ///< one element; empty: zeros
+  std::vector<std::byte> fill;           ///< one element; empty: zeros
 
   std::map<std::string, std::string> attributes;  ///< free, set by users
 };
 
 struct mkdir_options {
-  bool parents = false;  ///< make the folders above, too, and be content where it exists already
+  bool parents = false;       ///< make the folders above, too, and be content where it exists already
   std::uint32_t mode = 0755;  ///< permission bits; the umask is taken from them
 };
 
@@ -86,8 +86,8 @@ class store {
   /// cannot be read; io_error where a folder cannot be used.  A local store that the caller may not write, or
   /// that is on a read-only mount, is opened for reading: changes then throw EACCES or EROFS with the reason, and
   /// what others write meanwhile is seen.  Opening a served store asks its
-  /// metadata server only, for which it waits up to the deadline.  A later call that needs the data of an I/O server that is not there
-  /// waits for it, and fails after the deadline with an error that names it.
+  /// metadata server only, for which it waits up to the deadline.  A later call that needs the data of an I/O server
+  /// that is not there waits for it, and fails after the deadline with an error that names it.
   static store open(std::string_view url, const store_options& options = {});
 
   std::string url() const;
@@ -123,11 +123,11 @@ class store {
   void rename(std::string_view from, std::string_view to) const;
   void mkdir(std::string_view path, const mkdir_options& options = {}) const;
 
-  /// Changes the mode of a file or folder: permission bits as in POSIX, no umask.  Whoever has it open already may go on.
-  /// Throws EPERM for who is neither its owner nor user 0.
+  /// Changes the mode of a file or folder: permission bits as in POSIX, no umask.  Whoever has it open already may go
+  /// on. Throws EPERM for who is neither its owner nor user 0.
   void set_mode(std::string_view path, std::uint32_t mode) const;
-  /// Changes owner and group, where they are given.  As in POSIX the owner may give it to a group of his own, and user 0
-  /// to everybody; throws EPERM else.
+  /// Changes owner and group, where they are given.  As in POSIX the owner may give it to a group of his own, and user
+  /// 0 to everybody; throws EPERM else.
   void set_owner(std::string_view path, std::optional<std::uint32_t> owner,
                  std::optional<std::uint32_t> group = {}) const;
 

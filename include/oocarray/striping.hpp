@@ -21,9 +21,7 @@ struct striping {
   std::uint32_t node_of(std::uint64_t offset, std::uint32_t store_nodes) const noexcept {
     return static_cast<std::uint32_t>((sn + stripe_index_of(offset)) % store_nodes);
   }
-  std::uint64_t node_offset(std::uint64_t offset) const noexcept {
-    return offset / sf / nn * sf + offset % sf;
-  }
+  std::uint64_t node_offset(std::uint64_t offset) const noexcept { return offset / sf / nn * sf + offset % sf; }
   /// The inverse: the file offset of byte `node_offset` on the node with this stripe index.
   std::uint64_t file_offset(std::uint64_t stripe_index, std::uint64_t node_offset) const noexcept {
     return (node_offset / sf * nn + stripe_index) * sf + node_offset % sf;

@@ -49,17 +49,14 @@ class tile {
   tile& operator=(const tile&) & = default;
   /// ... and of one that has none, `a.slice(box) = b.slice(box)`, it copies elements.
   template <class From>
-    requires detail::elements_for<From, T, N>
-  tile operator=(const From& from) && {
+  requires detail::elements_for<From, T, N> tile operator=(const From& from) && {
     assign(from);
     return *this;
   }
   /// The elements become those of `from`, a view or a tile.
   template <class From>
-    requires detail::elements_for<From, T, N>
-  void assign(const From& from) const {
-    as_rows(*this).assign(from);
-  }
+  requires detail::elements_for<From, T, N>
+  void assign(const From& from) const { as_rows(*this).assign(from); }
 
   /// The element with the lowest coordinates.
   T* data() const noexcept { return data_; }
@@ -80,8 +77,7 @@ class tile {
 
   /// An element by its coordinates within the tile.  Checked by assert() only.
   template <class... I>
-    requires(sizeof...(I) == N)
-  T& operator()(I... i) const noexcept {
+  requires(sizeof...(I) == N) T& operator()(I... i) const noexcept {
     const coordinates<N> c{static_cast<std::size_t>(i)...};
     for (std::size_t k = 0; k < N; ++k) assert(c[k] < extent(k) && "index out of range");
     std::size_t at = c[N - 1];
@@ -150,8 +146,7 @@ class tile_range {
   /// Tiles of `shape` in row-major order; `ahead`: how many are fetched before their turn.
   tile_range(Array& array, const coordinates<N>& shape, std::size_t ahead)
       : array_(&array), shape_(shape), strides_(array.tile_strides()), ahead_(ahead) {
-    for (std::size_t k = 0; k < N; ++k)
-      grid_[k] = (array.extent(k) + shape[k] - 1) / shape[k];
+    for (std::size_t k = 0; k < N; ++k) grid_[k] = (array.extent(k) + shape[k] - 1) / shape[k];
   }
 
   iterator begin() const {
@@ -172,8 +167,8 @@ class tile_range {
   tile<T, N> operator[](std::size_t k) const { return at(k); }
   /// Tile (i, j, ...) of the grid.  Checked by assert() only.
   template <std::convertible_to<std::size_t>... I>
-    requires(sizeof...(I) == N)
-  tile<T, N> operator()(I... i) const {
+  requires(sizeof...(I) == N) tile<T, N>
+  operator()(I... i) const {
     const coordinates<N> c{static_cast<std::size_t>(i)...};
     for (std::size_t k = 0; k < N; ++k) assert(c[k] < grid_[k] && "tile out of range");
     return in_box(box_of(c));

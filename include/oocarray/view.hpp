@@ -46,7 +46,8 @@ namespace detail {
 template <class From, class T, std::size_t N>
 concept elements_for = !std::is_const_v<T> && std::is_copy_assignable_v<T> && requires(const From& from) {
   requires std::same_as<std::remove_const_t<typename From::element>, T>;
-  requires std::tuple_size_v<typename decltype(as_rows(from))::extents_type> == N;
+  requires std::tuple_size_v<typename decltype(as_rows(from))::extents_type>
+  == N;
 };
 
 template <class To, class From>
@@ -69,17 +70,14 @@ class view {
   view& operator=(const view&) & = default;
   /// Of one that has none, as a[i]: its elements become those of `from`.
   template <class From>
-    requires detail::elements_for<From, T, N>
-  view operator=(const From& from) && {
+  requires detail::elements_for<From, T, N> view operator=(const From& from) && {
     assign(from);
     return *this;
   }
   /// The elements become those of `from`, a view or a tile.
   template <class From>
-    requires detail::elements_for<From, T, N>
-  void assign(const From& from) const {
-    detail::assign_elements(*this, as_rows(from));
-  }
+  requires detail::elements_for<From, T, N>
+  void assign(const From& from) const { detail::assign_elements(*this, as_rows(from)); }
 
   /// An element (N == 1), or the view of the dimensions that are left.  Checked by assert() only.
   decltype(auto) operator[](std::size_t i) const noexcept {
@@ -130,8 +128,9 @@ namespace detail {
     for (const std::size_t e : extents) s += (s.empty() ? "" : " x ") + std::to_string(e);
     return s;
   };
-  throw usage_error(errc::invalid_request, "elements in a shape of " + text(from) + " cannot be assigned to a shape of " +
-                                               text(to) + ": take a slice() or row of the same extents");
+  throw usage_error(errc::invalid_request, "elements in a shape of " + text(from) +
+                                               " cannot be assigned to a shape of " + text(to) +
+                                               ": take a slice() or row of the same extents");
 }
 
 template <class T, class U, std::size_t N, class To, class From>

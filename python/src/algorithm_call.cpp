@@ -100,8 +100,8 @@ void algorithm_call::fail(py::error_already_set& e) {
   stopped_ = true;
 }
 
-py::array algorithm_call::piece(std::size_t k, const py::dtype& type, const std::byte* data,
-                                const sizes& shape, const sizes& strides, bool writable) const {
+py::array algorithm_call::piece(std::size_t k, const py::dtype& type, const std::byte* data, const sizes& shape,
+                                const sizes& strides, bool writable) const {
   py::array a(type, shape, strides, data, kept_[k]);
   if (!writable) a.attr("flags").attr("writeable") = false;
   return a;

@@ -54,8 +54,8 @@ class algorithm_call {
   }
 
   /// Array number k's memory, in a piece that NumPy sees; with the GIL.
-  py::array piece(std::size_t k, const py::dtype& type, const std::byte* data, const sizes& shape,
-                  const sizes& strides, bool writable) const;
+  py::array piece(std::size_t k, const py::dtype& type, const std::byte* data, const sizes& shape, const sizes& strides,
+                  bool writable) const;
 
   bool of_ranks() const noexcept { return of_ranks_; }
   template <class Options>

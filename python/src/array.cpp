@@ -27,8 +27,7 @@ any_array::options_type options_from(const py::dict& d) {
   o.replace = option(d, "replace", false);
   o.mode = option<std::uint32_t>(d, "mode", 0644);
   o.shared = option(d, "shared", false);
-  o.wait_for_writer =
-      std::chrono::milliseconds(static_cast<long>(option(d, "wait_for_writer", 0.0) * 1000));
+  o.wait_for_writer = std::chrono::milliseconds(static_cast<long>(option(d, "wait_for_writer", 0.0) * 1000));
   if (option(d, "unfinished", false)) o.unfinished = open_unfinished;
   o.group = option(d, "group", std::shared_ptr<process_group>());
   return o;
@@ -55,12 +54,11 @@ std::vector<array_handle> open_arrays() {
   return all;
 }
 
-array_handle make(const runtime_handle& rt, const store& s, const std::string& path,
-                  const std::string& how, const std::string& type, std::uint32_t element_size,
-                  const sizes& shape, const py::dict& options) {
+array_handle make(const runtime_handle& rt, const store& s, const std::string& path, const std::string& how,
+                  const std::string& type, std::uint32_t element_size, const sizes& shape, const py::dict& options) {
   const any_array::options_type o = options_from(options);
-  const auto layout = option(options, "tiled_memory", false) ? any_array::memory_layout::tiled
-                                                             : any_array::memory_layout::right;
+  const auto layout =
+      option(options, "tiled_memory", false) ? any_array::memory_layout::tiled : any_array::memory_layout::right;
   const py::gil_scoped_release r;
   const element_format format{type, element_size};
   runtime& of = rt.get();
@@ -74,36 +72,32 @@ array_handle make(const runtime_handle& rt, const store& s, const std::string& p
 }
 
 /// A raw file in place; what its header says Python has read.
-array_handle open_in_place(const runtime_handle& rt, const std::string& path, bool writable,
-                           const std::string& type, std::uint32_t element_size, const sizes& shape,
-                           std::uint64_t offset, bool column_major,
+array_handle open_in_place(const runtime_handle& rt, const std::string& path, bool writable, const std::string& type,
+                           std::uint32_t element_size, const sizes& shape, std::uint64_t offset, bool column_major,
                            const std::optional<std::pair<std::uint64_t, std::uint64_t>>& read_from,
                            const py::dict& options) {
   const any_array::options_type o = options_from(options);
-  const auto layout = option(options, "tiled_memory", false) ? any_array::memory_layout::tiled
-                                                             : any_array::memory_layout::right;
+  const auto layout =
+      option(options, "tiled_memory", false) ? any_array::memory_layout::tiled : any_array::memory_layout::right;
   const py::gil_scoped_release r;
   const element_format format{type, element_size};
-  const file_contents c{.format = file_format::raw,
-                        .extents = shape,
-                        .offset = offset,
-                        .order = column_major ? index_order::column_major : index_order::row_major,
-                        .read_from = read_from ? std::optional(file_identity{read_from->first, read_from->second})
-                                               : std::nullopt};
-  any_array made = writable
-                       ? open_any_file(rt.get(), path, ooc::open, format, c, o, layout)
-                       : open_any_file(rt.get(), path, open_read_only, format, c, o, layout);
+  const file_contents c{
+      .format = file_format::raw,
+      .extents = shape,
+      .offset = offset,
+      .order = column_major ? index_order::column_major : index_order::row_major,
+      .read_from = read_from ? std::optional(file_identity{read_from->first, read_from->second}) : std::nullopt};
+  any_array made = writable ? open_any_file(rt.get(), path, ooc::open, format, c, o, layout)
+                            : open_any_file(rt.get(), path, open_read_only, format, c, o, layout);
   return noted(std::make_shared<array_state>(rt.weak(), std::move(made), "", o));
 }
 
-py::tuple as_tuple(const sizes& n) {
-  return py::tuple(py::cast(n));
-}
+py::tuple as_tuple(const sizes& n) { return py::tuple(py::cast(n)); }
 
 /// Memory of the array as NumPy sees it; it counts as an export as long as it, or a view of it,
 /// lives.
-py::array exported(const std::shared_ptr<array_state>& state, const py::dtype& type,
-                   const std::byte* data, const sizes& shape, const sizes& strides) {
+py::array exported(const std::shared_ptr<array_state>& state, const py::dtype& type, const std::byte* data,
+                   const sizes& shape, const sizes& strides) {
   const py::object owner = py::cast(std::make_unique<memory_export>(state));
   // The interpreter may have installed a handler meanwhile.
   if (const auto rt = state->of.lock()) rt->reclaim_faults();
@@ -112,9 +106,7 @@ py::array exported(const std::shared_ptr<array_state>& state, const py::dtype& t
   return a;
 }
 
-any_box box_of(sizes lower, sizes upper) {
-  return {std::move(lower), std::move(upper)};
-}
+any_box box_of(sizes lower, sizes upper) { return {std::move(lower), std::move(upper)}; }
 
 /// A box that will be touched at once: what cannot be read is an exception now, and not the end of the process then.
 void bring_in(const array_handle& a, const any_box& b, bool write) {
@@ -124,16 +116,13 @@ void bring_in(const array_handle& a, const any_box& b, bool write) {
   array.core().bring_in({b.lower, b.upper}, write ? access_mode::write : access_mode::read);
 }
 
-durability how_safe(bool durable) {
-  return durable ? durability::durable : durability::acknowledged;
-}
+durability how_safe(bool durable) { return durable ? durability::durable : durability::acknowledged; }
 
 access_pattern pattern_of(const std::string& name) {
   if (name == "automatic") return access_pattern::automatic;
   if (name == "sequential") return access_pattern::sequential;
   if (name == "random") return access_pattern::random;
-  throw usage_error(errc::invalid_request,
-                    "advise('" + name + "'): choose 'automatic', 'sequential' or 'random'");
+  throw usage_error(errc::invalid_request, "advise('" + name + "'): choose 'automatic', 'sequential' or 'random'");
 }
 
 // The base class of Array in Python.  Whoever asks for the buffer of an array mostly means to give
@@ -153,10 +142,8 @@ int refuse_buffer(PyObject* self, Py_buffer* view, int) {
 }
 
 void bind_base(py::module_& m) {
-  static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&refuse_buffer)},
-                                {0, nullptr}};
-  static PyType_Spec spec = {"oocarray._core.ArrayBase", 0, 0,
-                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+  static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&refuse_buffer)}, {0, nullptr}};
+  static PyType_Spec spec = {"oocarray._core.ArrayBase", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
   m.attr("ArrayBase") = py::reinterpret_steal<py::object>(PyType_FromSpec(&spec));
 }
 
@@ -166,10 +153,8 @@ void close(const array_handle& a) {
   if (!s.array->is_open()) return;
   any_array& array = s.get();
   if (const std::size_t n = s.exports)
-    throw py::buffer_error("array '" + array.path() +
-                           "' cannot be closed while NumPy arrays refer to its memory (" +
-                           std::to_string(n) +
-                           " of them): delete them first, with `del`, or let them go out of scope");
+    throw py::buffer_error("array '" + array.path() + "' cannot be closed while NumPy arrays refer to its memory (" +
+                           std::to_string(n) + " of them): delete them first, with `del`, or let them go out of scope");
   s.closing = true;
   try {
     const py::gil_scoped_release r;
@@ -189,11 +174,10 @@ void resize(const array_handle& a, const sizes& extents) {
     moves = moves || (k > 0 && extents[k] != now[k] && array.layout() == any_array::memory_layout::right);
   }
   if (const std::size_t n = a.held()->exports; n != 0 && (shorter || moves))
-    throw py::buffer_error("array '" + array.path() + "' cannot " +
-                           (moves ? "change another extent than the first" : "become shorter") +
-                           " while NumPy arrays refer to its memory (" + std::to_string(n) +
-                           " of them): delete them first, with `del`" +
-                           (moves ? ", or open it with layout='tiled', where elements stay where they are" : ""));
+    throw py::buffer_error(
+        "array '" + array.path() + "' cannot " + (moves ? "change another extent than the first" : "become shorter") +
+        " while NumPy arrays refer to its memory (" + std::to_string(n) + " of them): delete them first, with `del`" +
+        (moves ? ", or open it with layout='tiled', where elements stay where they are" : ""));
   const py::gil_scoped_release r;
   array.resize(extents);
 }
@@ -201,16 +185,15 @@ void resize(const array_handle& a, const sizes& extents) {
 }  // namespace
 
 void bind_array(py::module_& m) {
-  py::class_<memory_export>(
-      m, "MemoryExport",
-      "Keeps the memory of an array in place for the NumPy arrays that refer to it.");
+  py::class_<memory_export>(m, "MemoryExport",
+                            "Keeps the memory of an array in place for the NumPy arrays that refer to it.");
   py::class_<pinned>(m, "Pinned").def("release", [](pinned& p) {
     const py::gil_scoped_release r;
     p.guard.reset();
   });
 
-  py::class_<process_group, std::shared_ptr<process_group>>(
-      m, "ProcessGroup", "The ranks that share an array; oocarray._mpi makes one.");
+  py::class_<process_group, std::shared_ptr<process_group>>(m, "ProcessGroup",
+                                                            "The ranks that share an array; oocarray._mpi makes one.");
   bind_base(m);
   m.def("make", &make);
   m.def("open_arrays", &open_arrays);
@@ -222,10 +205,7 @@ void bind_array(py::module_& m) {
       .def("shape", [](const array_handle& a) { return as_tuple(a.held()->array->extents()); })
       .def("max_extents", [](const array_handle& a) { return as_tuple(a.get().max_extents()); })
       .def("path", [](const array_handle& a) { return text(a.state ? a.state->array->path() : a.path); })
-      .def("current_path",
-           [](const array_handle& a) {
-             return text(released([&] { return a.get().current_path(); }));
-           })
+      .def("current_path", [](const array_handle& a) { return text(released([&] { return a.get().current_path(); })); })
       .def("is_open", [](const array_handle& a) { return a.state && a.state->array->is_open(); })
       .def("writable", [](const array_handle& a) { return a.held()->array->writable(); })
       .def("block_bytes", [](const array_handle& a) { return a.get().block_bytes(); })
@@ -256,24 +236,18 @@ void bind_array(py::module_& m) {
              const any_array::tile t = a.get().tile_at(k);
              bring_in(a, t.box, write);
              sizes shape(t.box.lower.size());
-             for (std::size_t d = 0; d < shape.size(); ++d)
-               shape[d] = t.box.upper[d] - t.box.lower[d];
+             for (std::size_t d = 0; d < shape.size(); ++d) shape[d] = t.box.upper[d] - t.box.lower[d];
              return py::make_tuple(as_tuple(t.box.lower), as_tuple(t.box.upper),
                                    exported(a.held(), type, t.data, shape, t.strides));
            })
       .def(
-          "prefetch_tile", [](const array_handle& a, std::size_t k) { a.get().prefetch_tile(k); },
-          without_gil())
+          "prefetch_tile", [](const array_handle& a, std::size_t k) { a.get().prefetch_tile(k); }, without_gil())
       .def(
-          "writeback",
-          [](const array_handle& a, bool durable) { a.get().writeback(how_safe(durable)); },
-          without_gil())
+          "writeback", [](const array_handle& a, bool durable) { a.get().writeback(how_safe(durable)); }, without_gil())
       .def(
-          "sync", [](const array_handle& a, bool durable) { a.get().sync(how_safe(durable)); },
-          without_gil())
+          "sync", [](const array_handle& a, bool durable) { a.get().sync(how_safe(durable)); }, without_gil())
       .def(
-          "sync_halo", [](const array_handle& a, std::size_t rows) { a.get().sync_halo(rows); },
-          without_gil())
+          "sync_halo", [](const array_handle& a, std::size_t rows) { a.get().sync_halo(rows); }, without_gil())
       .def("local_rows", [](const array_handle& a) { return a.get().local_rows(); })
       .def(
           "invalidate",
@@ -290,8 +264,7 @@ void bind_array(py::module_& m) {
             a.get().prefetch(box_of(std::move(lower), std::move(upper)));
           },
           without_gil())
-      .def("advise",
-           [](const array_handle& a, const std::string& how) { a.get().advise(pattern_of(how)); })
+      .def("advise", [](const array_handle& a, const std::string& how) { a.get().advise(pattern_of(how)); })
       .def(
           "overwrite",
           [](const array_handle& a, sizes lower, sizes upper) {
@@ -299,8 +272,7 @@ void bind_array(py::module_& m) {
           },
           without_gil())
       .def(
-          "clear_overwrite", [](const array_handle& a) { a.get().clear_overwrite(); },
-          without_gil())
+          "clear_overwrite", [](const array_handle& a) { a.get().clear_overwrite(); }, without_gil())
       .def("pin",
            [](const array_handle& a, sizes lower, sizes upper, bool write) {
              pinned p{a.held(), {}};
@@ -309,10 +281,7 @@ void bind_array(py::module_& m) {
                                    write ? access_mode::write : access_mode::read);
              return p;
            })
-      .def("attributes",
-           [](const array_handle& a) {
-             return text(released([&] { return a.get().attributes(); }));
-           })
+      .def("attributes", [](const array_handle& a) { return text(released([&] { return a.get().attributes(); })); })
       .def(
           "set_attribute",
           [](const array_handle& a, const std::string& key, const std::string& value) {
@@ -320,8 +289,7 @@ void bind_array(py::module_& m) {
           },
           without_gil())
       .def(
-          "remove_attribute",
-          [](const array_handle& a, const std::string& key) { a.get().remove_attribute(key); },
+          "remove_attribute", [](const array_handle& a, const std::string& key) { a.get().remove_attribute(key); },
           without_gil())
       .def("resize", &resize)
       .def("close", &close)

@@ -44,8 +44,7 @@ struct array_state {
 class memory_export {
  public:
   explicit memory_export(std::shared_ptr<array_state> s) : state_(std::move(s)) {
-    if (state_->closing)
-      throw usage_error(errc::closed, "array '" + state_->array->path() + "' is being closed");
+    if (state_->closing) throw usage_error(errc::closed, "array '" + state_->array->path() + "' is being closed");
     ++state_->exports;
   }
   ~memory_export() { --state_->exports; }

@@ -81,8 +81,7 @@ int compare_bytes(const std::byte* x, const std::byte* y, std::size_t size, bool
 
 int compare_text(const std::byte* x, const std::byte* y, std::size_t size, bool descending) {
   for (std::size_t k = 0; k < size; k += sizeof(char32_t))
-    if (const int c = compare_values(loaded<char32_t>(x + k), loaded<char32_t>(y + k), descending); c != 0)
-      return c;
+    if (const int c = compare_values(loaded<char32_t>(x + k), loaded<char32_t>(y + k), descending); c != 0) return c;
   return 0;
 }
 
@@ -120,9 +119,7 @@ struct half_order {
     const std::uint16_t b = half_bits(x);
     return descending && b != 0xffff ? static_cast<std::uint16_t>(~b) : b;
   }
-  bool operator()(const std::uint16_t& x, const std::uint16_t& y) const noexcept {
-    return bits(x) < bits(y);
-  }
+  bool operator()(const std::uint16_t& x, const std::uint16_t& y) const noexcept { return bits(x) < bits(y); }
 };
 
 template <class T, class Order>
@@ -188,8 +185,7 @@ class record_program final : public detail::sort_program {
   void before(std::span<const detail::sorted_window> w, std::size_t of, std::size_t x,
               std::size_t* counts) const override {
     const std::byte* const e = at(w[of].first, x);
-    for (std::size_t k = 0; k < w.size(); ++k)
-      counts[k] = k == of ? x : first_after(w[k], e, k < of);
+    for (std::size_t k = 0; k < w.size(); ++k) counts[k] = k == of ? x : first_after(w[k], e, k < of);
   }
 
   void merge(std::span<const detail::sorted_window> w, std::byte* to) const override {
@@ -295,8 +291,7 @@ element_order::comparison element_order::comparison_of(const key_field& f) {
     case 'm': return compare_times;
     case 'S': return compare_bytes;
     case 'U': return compare_text;
-    default:
-      throw usage_error(errc::type_mismatch, std::string("elements of kind '") + f.kind + "' have no order");
+    default: throw usage_error(errc::type_mismatch, std::string("elements of kind '") + f.kind + "' have no order");
   }
 }
 
@@ -306,8 +301,7 @@ element_order::element_order(std::vector<key_field> fields, bool descending) : d
 
 int element_order::compare(const std::byte* x, const std::byte* y, place of_x, place of_y) const {
   for (const compared& c : fields_)
-    if (const int r = c.compare(x + c.field.*of_x, y + c.field.*of_y, c.field.size, descending_); r != 0)
-      return r;
+    if (const int r = c.compare(x + c.field.*of_x, y + c.field.*of_y, c.field.size, descending_); r != 0) return r;
   return 0;
 }
 
@@ -317,8 +311,8 @@ std::unique_ptr<detail::sort_program> program_for(const element_order& order, st
   return std::make_unique<record_program>(order, element_size);
 }
 
-key_search::key_search(const element_order& order, std::size_t element_size, const std::byte* keys,
-                       std::size_t count, std::size_t key_size, bool after_equal)
+key_search::key_search(const element_order& order, std::size_t element_size, const std::byte* keys, std::size_t count,
+                       std::size_t key_size, bool after_equal)
     : order_(order),
       element_size_(element_size),
       keys_(keys),

@@ -19,9 +19,9 @@ namespace ooc::python {
 
 /// A part of an element that is compared; numbers are in the machine's byte order.
 struct key_field {
-  char kind = 0;              ///< as NumPy's dtype.kind: one of b i u f c M m S U
-  std::size_t offset = 0;     ///< in the element
-  std::size_t in_key = 0;     ///< in a key that is looked for
+  char kind = 0;           ///< as NumPy's dtype.kind: one of b i u f c M m S U
+  std::size_t offset = 0;  ///< in the element
+  std::size_t in_key = 0;  ///< in a key that is looked for
   std::size_t size = 0;
 };
 
@@ -62,8 +62,8 @@ std::unique_ptr<detail::sort_program> program_for(const element_order& order, st
 /// Looks for `keys`, packed.  `after_equal`: the place behind the elements that are equal to a key.
 class key_search final : public detail::search_program {
  public:
-  key_search(const element_order& order, std::size_t element_size, const std::byte* keys,
-             std::size_t count, std::size_t key_size, bool after_equal);
+  key_search(const element_order& order, std::size_t element_size, const std::byte* keys, std::size_t count,
+             std::size_t key_size, bool after_equal);
 
   std::span<const std::int64_t> places() const noexcept { return places_; }
 

@@ -53,9 +53,7 @@ py::object element(const array_handle& a, const py::handle& key, const py::dtype
 
 using indices = py::array_t<std::size_t, py::array::c_style>;
 
-detail::element_indices listed(const indices& i) {
-  return {i.data(), static_cast<std::size_t>(i.size()), 1};
-}
+detail::element_indices listed(const indices& i) { return {i.data(), static_cast<std::size_t>(i.size()), 1}; }
 
 void gather(const array_handle& a, const indices& i, py::array& out) {
   const detail::element_indices from = listed(i);
@@ -106,8 +104,8 @@ void accumulate(const array_handle& a, const indices& i, const py::array& values
   const detail::element_indices to = listed(i);
   const auto* const from = static_cast<const std::byte*>(values.data());
   const auto n = static_cast<std::size_t>(values.size());
-  const auto op = with_number(a.get().element_type(),
-                              [&]<class T>(std::type_identity<T>) { return operation<T>(how); });
+  const auto op =
+      with_number(a.get().element_type(), [&]<class T>(std::type_identity<T>) { return operation<T>(how); });
   const memory_export in_use(a.held());  // another thread cannot close the array meanwhile
   const py::gil_scoped_release r;
   a.get().core().elements().accumulate(to, from, n, op);

@@ -32,8 +32,8 @@ py::dict counts(const runtime_stats& s) {
 
 void bind_runtime(py::module_& m) {
   py::class_<runtime_handle>(m, "Runtime")
-      .def(py::init([](std::uint64_t memory, std::uint64_t block, unsigned read_ahead,
-                       double end_deadline, bool write_back_on_signals) {
+      .def(py::init([](std::uint64_t memory, std::uint64_t block, unsigned read_ahead, double end_deadline,
+                       bool write_back_on_signals) {
              runtime_options o;
              o.memory = memory;
              o.block = block;
@@ -89,8 +89,7 @@ void bind_errors(py::module_& m) {
       // By name: oocarray._mpi has a category of its own.
       const bool ours = std::string_view(e.code().category().name()) == error_category().name();
       try {
-        const py::object made =
-            (*make)(ours ? "ooc" : "errno", e.code().value(), text(e.what()));
+        const py::object made = (*make)(ours ? "ooc" : "errno", e.code().value(), text(e.what()));
         PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
       } catch (py::error_already_set& failed) {
         failed.restore();

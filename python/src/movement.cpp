@@ -7,8 +7,8 @@ namespace ooc::python {
 namespace {
 
 /// Element from_lower + s of a becomes element to_lower + d of b, where d[k] = s[permutation[k]].
-py::dict move_box(const array_handle& a, const array_handle& b, bool transposed, sizes from_lower,
-                  sizes to_lower, sizes extents, sizes permutation, const py::dict& options) {
+py::dict move_box(const array_handle& a, const array_handle& b, bool transposed, sizes from_lower, sizes to_lower,
+                  sizes extents, sizes permutation, const py::dict& options) {
   algorithm_call call(options, {a, b});
   detail::copy_request r;
   r.verb = transposed ? "transposition" : "copy";
@@ -26,8 +26,6 @@ py::dict move_box(const array_handle& a, const array_handle& b, bool transposed,
 
 }  // namespace
 
-void bind_movement(py::module_& m) {
-  m.def("move_box", &move_box);
-}
+void bind_movement(py::module_& m) { m.def("move_box", &move_box); }
 
 }  // namespace ooc::python

@@ -2,14 +2,14 @@
 //
 // A module of its own, so that oocarray works where there is no MPI: it alone is linked with libmpi, and it is imported
 // when somebody gives a communicator.  It has the type of what it gives from oocarray._core.
+#include "oocarray/mpi.hpp"
+
 #include <pybind11/pybind11.h>
 
 #include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
-
-#include "oocarray/mpi.hpp"
 
 namespace py = pybind11;
 
@@ -19,8 +19,7 @@ namespace {
 std::shared_ptr<ooc::process_group> group(std::uintptr_t handle, double deadline) {
   const MPI_Comm comm = *reinterpret_cast<const MPI_Comm*>(handle);
   const py::gil_scoped_release r;
-  return ooc::mpi_group(
-      comm, {.deadline = std::chrono::milliseconds(static_cast<std::int64_t>(deadline * 1000))});
+  return ooc::mpi_group(comm, {.deadline = std::chrono::milliseconds(static_cast<std::int64_t>(deadline * 1000))});
 }
 
 std::string library_version() {

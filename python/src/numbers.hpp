@@ -37,10 +37,10 @@ decltype(auto) with_number(const std::string& name, F f) {
 
 template <class T>
 struct sum_of {  // as NumPy sums: integers in 64 bits; floats here in double
-  using type = std::conditional_t<
-      is_complex<T>, std::complex<double>,
-      std::conditional_t<std::is_floating_point_v<T>, double,
-                         std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>>;
+  using type =
+      std::conditional_t<is_complex<T>, std::complex<double>,
+                         std::conditional_t<std::is_floating_point_v<T>, double,
+                                            std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>>;
 };
 
 }  // namespace ooc::python

@@ -25,9 +25,8 @@ py::dict sort(const array_handle& a, const array_handle& b, const fields& by, bo
   algorithm_call call(options, {a, b});
   const element_order order = order_of(by, descending);
   const auto program = program_for(order, a.get().element_size());
-  const sort_statistics s = call.run([&] {
-    return detail::run_sort(a.get().core(), b.get().core(), *program, options_of(call));
-  });
+  const sort_statistics s =
+      call.run([&] { return detail::run_sort(a.get().core(), b.get().core(), *program, options_of(call)); });
   py::dict d = figures(s);
   d["runs"] = s.runs;
   d["merged"] = s.merged;
@@ -43,16 +42,16 @@ bool is_sorted(const array_handle& a, const fields& by, bool descending, const p
 }
 
 /// `places`: as many 64-bit integers as there are keys.
-void search(const array_handle& a, const fields& by, bool descending, const py::bytes& keys,
-            std::size_t key_size, bool after_equal, py::array& places, const py::dict& options) {
+void search(const array_handle& a, const fields& by, bool descending, const py::bytes& keys, std::size_t key_size,
+            bool after_equal, py::array& places, const py::dict& options) {
   algorithm_call call(options, {a});
   const element_order order = order_of(by, descending);
   const std::string_view packed = keys;
   const auto count = packed.size() / key_size;
   auto* const out = static_cast<std::int64_t*>(places.mutable_data());
   call.run([&] {
-    key_search program(order, a.get().element_size(), reinterpret_cast<const std::byte*>(packed.data()),
-                       count, key_size, after_equal);
+    key_search program(order, a.get().element_size(), reinterpret_cast<const std::byte*>(packed.data()), count,
+                       key_size, after_equal);
     detail::run_search(a.get().core(), program, options_of(call));
     std::copy(program.places().begin(), program.places().end(), out);
     return true;

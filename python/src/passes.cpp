@@ -44,7 +44,7 @@ py::object reduced(algorithm_call& call, const array_handle& a, Value identity, 
   const auto f = [](const T& x) { return static_cast<Value>(x); };
   return py::cast(call.run([&] {
     return static_cast<Value>(detail::reduce_spans<0, T>(request("reduction", call, {in_pass(a, true, false)}),
-                                                      a.get().size(), identity, op, f));
+                                                         a.get().size(), identity, op, f));
   }));
 }
 
@@ -59,8 +59,7 @@ py::object reduce(const array_handle& a, const std::string& how, const py::dict&
       using limits = std::numeric_limits<T>;
       constexpr T highest = limits::has_infinity ? limits::infinity() : limits::max();
       constexpr T lowest = limits::has_infinity ? -limits::infinity() : limits::lowest();
-      return how == "minimum" ? reduced<T>(call, a, highest, minimum())
-                              : reduced<T>(call, a, lowest, maximum());
+      return how == "minimum" ? reduced<T>(call, a, highest, minimum()) : reduced<T>(call, a, lowest, maximum());
     }
   });
 }
@@ -79,8 +78,8 @@ py::object inner(const array_handle& a, const array_handle& b, const py::dict& o
     plus op;
     return py::cast(call.run([&] {
       return static_cast<value>(detail::reduce_spans<0, T, T>(
-          request("inner product", call, {in_pass(a, true, false), in_pass(b, true, false)}),
-          a.get().size(), value{}, op, f));
+          request("inner product", call, {in_pass(a, true, false), in_pass(b, true, false)}), a.get().size(), value{},
+          op, f));
     }));
   });
 }
@@ -93,8 +92,7 @@ py::dict cumulative_sum(const array_handle& a, const array_handle& b, const py::
     plus op;
     const auto r = request("cumulative sum", call, {in_pass(a, true, false), in_pass(b, false, true)});
     return figures(call.run([&] {
-      return same ? detail::scan_spans<T, T>(r, op)
-                  : detail::scan_spans<T, typename sum_of<T>::type>(r, op);
+      return same ? detail::scan_spans<T, T>(r, op) : detail::scan_spans<T, typename sum_of<T>::type>(r, op);
     }));
   });
 }
@@ -103,7 +101,9 @@ py::dict cumulative_sum(const array_handle& a, const array_handle& b, const py::
 class bin_of {
  public:
   bin_of(const std::vector<double>& edges, bool even)
-      : edges_(edges), bins_(edges.size() - 1), scale_(even ? static_cast<double>(bins_) / (edges.back() - edges.front()) : 0) {}
+      : edges_(edges),
+        bins_(edges.size() - 1),
+        scale_(even ? static_cast<double>(bins_) / (edges.back() - edges.front()) : 0) {}
 
   template <class T>
   std::size_t operator()(const T& x) const noexcept {

@@ -70,8 +70,6 @@ py::dict pass(const char* verb, const py::list& given, const py::object& f, bool
 
 }  // namespace
 
-void bind_pieces(py::module_& m) {
-  m.def("pass_", &pass);
-}
+void bind_pieces(py::module_& m) { m.def("pass_", &pass); }
 
 }  // namespace ooc::python

@@ -45,9 +45,7 @@ py::dict multiply(const array_handle& a, const py::object& b, const py::object& 
 
 }  // namespace
 
-void bind_product(py::module_& m) {
-  m.def("multiply", &multiply);
-}
+void bind_product(py::module_& m) { m.def("multiply", &multiply); }
 
 }  // namespace ooc::python
 

@@ -43,8 +43,8 @@ py::dict counts(const io_stats& s) {
 void bind_store(py::module_& m) {
   m.def(
       "open_store",
-      [](const std::string& url, bool create, unsigned workers, std::uint64_t staging,
-         double deadline, const std::string& key) {
+      [](const std::string& url, bool create, unsigned workers, std::uint64_t staging, double deadline,
+         const std::string& key) {
         store_options o;
         o.create = create;
         o.workers = workers;
@@ -67,9 +67,7 @@ void bind_store(py::module_& m) {
              return l;
            })
       .def("entry",
-           [](const store& s, const std::string& path) {
-             return described(released([&] { return s.entry(path); }));
-           })
+           [](const store& s, const std::string& path) { return described(released([&] { return s.entry(path); })); })
       .def("read_strided",
            [](const store& s, const std::string& path, std::uint64_t offset, std::uint64_t run,
               const std::vector<std::pair<std::uint64_t, std::uint64_t>>& levels) {
@@ -83,8 +81,7 @@ void bind_store(py::module_& m) {
                packed *= levels[k].first;
              }
              py::bytearray all(nullptr, packed);
-             const std::span out(reinterpret_cast<std::byte*>(PyByteArray_AS_STRING(all.ptr())),
-                                 packed);
+             const std::span out(reinterpret_cast<std::byte*>(PyByteArray_AS_STRING(all.ptr())), packed);
              released([&] { return file::open(s, path).read(r, out), 0; });
              return all;
            })
@@ -99,9 +96,7 @@ void bind_store(py::module_& m) {
           },
           without_gil())
       .def("attributes",
-           [](const store& s, const std::string& path) {
-             return text(released([&] { return s.attributes(path); }));
-           })
+           [](const store& s, const std::string& path) { return text(released([&] { return s.attributes(path); })); })
       .def("set_attribute", &store::set_attribute, without_gil())
       .def("remove_attribute", &store::remove_attribute, without_gil());
 }

@@ -67,8 +67,7 @@ class kernel_program final : public detail::sweep_program {
     if (functions_.after.is_none()) return true;
     bool go_on = true;
     call_.call([&] {
-      const py::object answer =
-          request_.values ? functions_.after(step, values_.back()) : functions_.after(step);
+      const py::object answer = request_.values ? functions_.after(step, values_.back()) : functions_.after(step);
       go_on = !answer.is(py::bool_(false));
     });
     return go_on;
@@ -90,13 +89,12 @@ class kernel_program final : public detail::sweep_program {
   /// Of a field, or of a coefficient, which come after them.
   std::size_t size_of(std::size_t number) const noexcept {
     const std::size_t count = request_.fields.size();
-    return number < count ? request_.fields[number].element_size
-                           : request_.coefficients[number - count].element_size;
+    return number < count ? request_.fields[number].element_size : request_.coefficients[number - count].element_size;
   }
 
   /// `of` may be null: there is no such slab.  `more`: by the radius on either side.
-  py::object part(const detail::sweep_piece& p, const std::byte* of, std::size_t number,
-                  const std::ptrdiff_t* strides, bool more, bool writable) const {
+  py::object part(const detail::sweep_piece& p, const std::byte* of, std::size_t number, const std::ptrdiff_t* strides,
+                  bool more, bool writable) const {
     if (!of) return py::none();
     const std::size_t size = size_of(number);
     if (rank() == 1) return call_.piece(0, types_[number], of, {p.count}, {size}, writable);
@@ -147,9 +145,9 @@ class kernel_program final : public detail::sweep_program {
 };
 
 py::dict sweep(const std::vector<array_handle>& from, const std::vector<array_handle>& to,
-               const std::vector<array_handle>& coefficients, std::vector<py::dtype> types,
-               const sizes& radius, const std::vector<bool>& periodic, std::size_t steps,
-               std::size_t every, const py::dict& functions, const py::dict& options) {
+               const std::vector<array_handle>& coefficients, std::vector<py::dtype> types, const sizes& radius,
+               const std::vector<bool>& periodic, std::size_t steps, std::size_t every, const py::dict& functions,
+               const py::dict& options) {
   std::vector<array_handle> all = from;
   all.insert(all.end(), to.begin(), to.end());
   all.insert(all.end(), coefficients.begin(), coefficients.end());
@@ -189,8 +187,6 @@ py::dict sweep(const std::vector<array_handle>& from, const std::vector<array_ha
 
 }  // namespace
 
-void bind_sweep(py::module_& m) {
-  m.def("sweep", &sweep);
-}
+void bind_sweep(py::module_& m) { m.def("sweep", &sweep); }
 
 }  // namespace ooc::python

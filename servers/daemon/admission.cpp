@@ -24,10 +24,8 @@ std::string user_of(const wire::stream_socket& s, const wire::hello_info& peer, 
   }
   if (keyed) return "uid " + std::to_string(peer.who.uid);
   char text[INET6_ADDRSTRLEN] = "local";
-  if (a.ss_family == AF_INET)
-    ::inet_ntop(AF_INET, &reinterpret_cast<sockaddr_in&>(a).sin_addr, text, sizeof text);
-  if (a.ss_family == AF_INET6)
-    ::inet_ntop(AF_INET6, &reinterpret_cast<sockaddr_in6&>(a).sin6_addr, text, sizeof text);
+  if (a.ss_family == AF_INET) ::inet_ntop(AF_INET, &reinterpret_cast<sockaddr_in&>(a).sin_addr, text, sizeof text);
+  if (a.ss_family == AF_INET6) ::inet_ntop(AF_INET6, &reinterpret_cast<sockaddr_in6&>(a).sin6_addr, text, sizeof text);
   return text;
 }
 
@@ -43,8 +41,7 @@ client_number number_of(const wire::stream_socket& s, const wire::hello_info& pe
 void check_user(const wire::stream_socket& s, storage::credentials claimed) {
   ucred known{};
   socklen_t size = sizeof known;
-  if (::getsockopt(const_cast<wire::stream_socket&>(s).native_handle(), SOL_SOCKET, SO_PEERCRED,
-                   &known, &size) != 0 ||
+  if (::getsockopt(const_cast<wire::stream_socket&>(s).native_handle(), SOL_SOCKET, SO_PEERCRED, &known, &size) != 0 ||
       known.pid == 0 || known.uid == 0)
     return;
   if (known.uid != claimed.uid)

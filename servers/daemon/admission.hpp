@@ -50,9 +50,8 @@ struct admitted {
 /// is none, of those who have asked nothing for a while, or have more connections than their share and
 /// ask nothing now, one of the user and process with the most.
 template <class Session>
-admitted<Session> make_room(const std::vector<std::shared_ptr<Session>>& sessions,
-                            std::size_t limit, const fair_share& share,
-                            std::chrono::steady_clock::time_point now) {
+admitted<Session> make_room(const std::vector<std::shared_ptr<Session>>& sessions, std::size_t limit,
+                            const fair_share& share, std::chrono::steady_clock::time_point now) {
   if (open_sessions(sessions) < limit) return {true, {}};
   std::unordered_map<std::uint64_t, std::size_t> users, processes;
   for (const auto& s : sessions) {
@@ -74,17 +73,15 @@ admitted<Session> make_room(const std::vector<std::shared_ptr<Session>>& session
     most = weight;
   }
   if (found)
-    spdlog::info("{} ({}): dropped, it has asked nothing for {} s and others want to connect",
-                 found->peer(), found->client().name,
-                 std::chrono::duration_cast<std::chrono::seconds>(now - found->heard()).count());
+    spdlog::info("{} ({}): dropped, it has asked nothing for {} s and others want to connect", found->peer(),
+                 found->client().name, std::chrono::duration_cast<std::chrono::seconds>(now - found->heard()).count());
   return {found != nullptr, found};
 }
 
 /// Adds the session where there is room for it.
 template <class Session>
-admitted<Session> admit(std::vector<std::shared_ptr<Session>>& sessions,
-                        const std::shared_ptr<Session>& s, std::size_t limit,
-                        const fair_share& share) {
+admitted<Session> admit(std::vector<std::shared_ptr<Session>>& sessions, const std::shared_ptr<Session>& s,
+                        std::size_t limit, const fair_share& share) {
   auto room = make_room(sessions, limit, share, std::chrono::steady_clock::now());
   if (room.in)
     sessions.push_back(s);
@@ -99,8 +96,7 @@ fair_share::claim welcome_to(fair_share& connections, client_number who);
 /// `why` is empty for an orderly end, which no one needs to know of.
 template <class Session>
 void log_end(const Session& s, const std::string& why) {
-  if (!why.empty())
-    spdlog::warn("{} ({}): {}", s.peer(), s.welcomed() ? s.client().name : "not welcomed", why);
+  if (!why.empty()) spdlog::warn("{} ({}): {}", s.peer(), s.welcomed() ? s.client().name : "not welcomed", why);
 }
 
 }  // namespace ooc::servers

@@ -18,8 +18,7 @@ namespace ooc::servers {
 /// `abandoned` became true before that: what comes then is dropped.  `executor` is the coroutine's and
 /// runs one handler at a time.
 template <class T, class Ask, class Abandoned>
-boost::asio::awaitable<T> await_grant(boost::asio::any_io_executor executor, Ask ask,
-                                      Abandoned abandoned) {
+boost::asio::awaitable<T> await_grant(boost::asio::any_io_executor executor, Ask ask, Abandoned abandoned) {
   namespace asio = boost::asio;
   struct place {
     explicit place(const asio::any_io_executor& e) : wake(e) {}

@@ -14,11 +14,9 @@ namespace ooc::servers {
 
 server_command_line::server_command_line(std::string name, std::string summary)
     : name_(std::move(name)), summary_(std::move(summary)), options_("Options") {
-  option()("config", po::value<std::string>(),
-           "file with a line \"name = value\" for each option not given here")(
-      "log-level", po::value<std::string>()->default_value("info"),
-      "debug, info, warning or error")("log-file", po::value<std::string>(),
-                                       "append the log to this file; else to stderr")(
+  option()("config", po::value<std::string>(), "file with a line \"name = value\" for each option not given here")(
+      "log-level", po::value<std::string>()->default_value("info"), "debug, info, warning or error")(
+      "log-file", po::value<std::string>(), "append the log to this file; else to stderr")(
       "version", "print the version")("help,h", "print this");
 }
 
@@ -35,9 +33,7 @@ bool server_command_line::parse(int argc, char** argv) {
   if (has("config")) {
     const auto file = get<std::string>("config");
     std::ifstream in(file);
-    if (!in)
-      throw io_error({errno, std::generic_category()},
-                     "configuration file '" + file + "' cannot be read");
+    if (!in) throw io_error({errno, std::generic_category()}, "configuration file '" + file + "' cannot be read");
     po::store(po::parse_config_file(in, options_), values_);
   }
   po::notify(values_);
@@ -64,8 +60,7 @@ void server_command_line::encrypt_option() {
 
 wire::encryption server_command_line::frames() const {
   const auto text = get<std::string>("encrypt");
-  if (text != "on" && text != "off")
-    throw usage_error(errc::invalid_request, "--encrypt " + text + ": give on or off");
+  if (text != "on" && text != "off") throw usage_error(errc::invalid_request, "--encrypt " + text + ": give on or off");
   return text == "on" ? wire::encryption::on : wire::encryption::off;
 }
 
@@ -73,8 +68,7 @@ void server_command_line::start_log() const {
   const auto wanted = get<std::string>("log-level");
   const auto level = spdlog::level::from_str(wanted);
   if (level == spdlog::level::off && wanted != "off")
-    throw usage_error(errc::invalid_request,
-                      "--log-level " + wanted + ": give debug, info, warning or error");
+    throw usage_error(errc::invalid_request, "--log-level " + wanted + ": give debug, info, warning or error");
   std::shared_ptr<spdlog::logger> log;
   if (has("log-file"))
     log = spdlog::basic_logger_mt(name_, get<std::string>("log-file"));

@@ -20,9 +20,7 @@ bool fair_share::fits(const holder& h, std::uint64_t amount) const {
   const std::uint64_t free = limit_ - held_;
   const auto user = users_.find(h.who.user);
   const std::uint64_t users = user == users_.end() ? 0 : user->second;
-  if (h.held == 0)
-    return amount <= small_ ||
-           (free - amount >= limit_ / 8 && (users == 0 || users + amount <= free));
+  if (h.held == 0) return amount <= small_ || (free - amount >= limit_ / 8 && (users == 0 || users + amount <= free));
   return users + amount <= free && h.held + amount <= free - users;
 }
 

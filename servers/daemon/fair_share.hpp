@@ -66,8 +66,7 @@ class fair_share : public std::enable_shared_from_this<fair_share> {
   };
 
   /// Amounts up to `small` may be taken from the reserve.
-  explicit fair_share(std::uint64_t limit, std::uint64_t small = 0)
-      : limit_(limit), small_(small) {}
+  explicit fair_share(std::uint64_t limit, std::uint64_t small = 0) : limit_(limit), small_(small) {}
 
   /// Calls `go` with the claim, at once or when others have given back, then in their thread.
   void take(client_number who, std::uint64_t amount, std::function<void(claim)> go);

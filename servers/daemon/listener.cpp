@@ -35,8 +35,7 @@ bool is_loopback(const asio::generic::stream_protocol::endpoint& e) {
 listener::listener(asio::io_context& context, handler accepted)
     : context_(context), acceptor_(asio::make_strand(context)), accepted_(std::move(accepted)) {}
 
-std::vector<std::shared_ptr<listener>> listener::open(asio::io_context& context,
-                                                      const std::string& text, bool keyed,
+std::vector<std::shared_ptr<listener>> listener::open(asio::io_context& context, const std::string& text, bool keyed,
                                                       handler accepted) {
   const wire::server_address address = wire::parse_address(text);
   std::vector<protocol::endpoint> endpoints;
@@ -45,19 +44,17 @@ std::vector<std::shared_ptr<listener>> listener::open(asio::io_context& context,
   } else {
     asio::ip::tcp::resolver resolver(context);
     boost::system::error_code ec;
-    for (const auto& one :
-         resolver.resolve(address.host, address.port, asio::ip::tcp::resolver::passive, ec))
+    for (const auto& one : resolver.resolve(address.host, address.port, asio::ip::tcp::resolver::passive, ec))
       endpoints.emplace_back(one.endpoint());
     if (ec) throw io_error(ec, "listening on " + text + ": the host's name is not known here");
   }
   std::vector<std::shared_ptr<listener>> all;
   for (const auto& endpoint : endpoints) {
     if (!keyed && !is_loopback(endpoint))
-      throw usage_error(
-          {EACCES, std::generic_category()},
-          "listening on " + text +
-              ": without a cluster key only this machine is served; make one with "
-              "`ooc keygen FILE` and give it with --key FILE, or listen on 127.0.0.1");
+      throw usage_error({EACCES, std::generic_category()},
+                        "listening on " + text +
+                            ": without a cluster key only this machine is served; make one with "
+                            "`ooc keygen FILE` and give it with --key FILE, or listen on 127.0.0.1");
     std::shared_ptr<listener> l(new listener(context, accepted));
     l->bind(endpoint, address);
     all.push_back(std::move(l));
@@ -66,9 +63,7 @@ std::vector<std::shared_ptr<listener>> listener::open(asio::io_context& context,
 }
 
 void listener::bind(const protocol::endpoint& endpoint, const wire::server_address& address) {
-  const auto fail = [&](const boost::system::error_code& ec) {
-    throw io_error(ec, "listening on " + address.text());
-  };
+  const auto fail = [&](const boost::system::error_code& ec) { throw io_error(ec, "listening on " + address.text()); };
   boost::system::error_code ec;
   host_ = address.host;
   acceptor_.open(endpoint.protocol(), ec);
@@ -95,9 +90,7 @@ void listener::bind(const protocol::endpoint& endpoint, const wire::server_addre
   if (ec) fail(ec);
 }
 
-void listener::start() {
-  asio::co_spawn(acceptor_.get_executor(), accept(), asio::detached);
-}
+void listener::start() { asio::co_spawn(acceptor_.get_executor(), accept(), asio::detached); }
 
 asio::awaitable<void> listener::accept() {
   const auto self = shared_from_this();

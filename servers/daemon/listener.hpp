@@ -23,9 +23,8 @@ class listener : public std::enable_shared_from_this<listener> {
   /// Listens on every endpoint that `address` stands for.  `keyed`: a cluster key protects the
   /// server; without one only loopback addresses and Unix sockets are allowed.  Throws usage_error
   /// for an address that is not, io_error where it cannot be had.
-  static std::vector<std::shared_ptr<listener>> open(boost::asio::io_context& context,
-                                                     const std::string& address, bool keyed,
-                                                     handler accepted);
+  static std::vector<std::shared_ptr<listener>> open(boost::asio::io_context& context, const std::string& address,
+                                                     bool keyed, handler accepted);
 
   /// Starts to accept.
   void start();

@@ -4,8 +4,7 @@ namespace ooc::servers {
 
 void listener_group::start(const std::vector<std::string>& addresses, bool keyed) {
   for (const std::string& address : addresses)
-    for (auto& l : listener::open(context_, address, keyed, accepted_))
-      all_.push_back(std::move(l));
+    for (auto& l : listener::open(context_, address, keyed, accepted_)) all_.push_back(std::move(l));
   for (const auto& l : all_) l->start();
 }
 

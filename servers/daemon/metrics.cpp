@@ -65,15 +65,13 @@ void metrics_text::gauge(std::string_view name, std::string_view help, double va
   sample(name, value);
 }
 
-void metrics_text::gauge(std::string_view name, std::string_view help, std::string_view label,
-                         const labelled& values) {
+void metrics_text::gauge(std::string_view name, std::string_view help, std::string_view label, const labelled& values) {
   family(name, "gauge", help);
   samples(name, label, values);
 }
 
 void metrics_text::process(std::string_view name, std::uint64_t started_ns) {
-  gauge(std::string(name) + "_build_info", "1, with the version of the server.", "version",
-        {{OOCARRAY_VERSION, 1}});
+  gauge(std::string(name) + "_build_info", "1, with the version of the server.", "version", {{OOCARRAY_VERSION, 1}});
   gauge("process_start_time_seconds", "When the server was started, in seconds since 1970.",
         static_cast<double>(started_ns) / 1e9);
   gauge("process_resident_memory_bytes", "Memory of the server.", resident_bytes());

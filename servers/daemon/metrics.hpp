@@ -20,12 +20,10 @@ class metrics_text {
 
   /// A value that only grows while the server runs; the name ends with _total.
   void counter(std::string_view name, std::string_view help, double value);
-  void counter(std::string_view name, std::string_view help, std::string_view label,
-               const labelled& values);
+  void counter(std::string_view name, std::string_view help, std::string_view label, const labelled& values);
   /// A value that grows and shrinks.
   void gauge(std::string_view name, std::string_view help, double value);
-  void gauge(std::string_view name, std::string_view help, std::string_view label,
-             const labelled& values);
+  void gauge(std::string_view name, std::string_view help, std::string_view label, const labelled& values);
   /// Version of the server `name`, when it was started, and the memory of this process.
   void process(std::string_view name, std::uint64_t started_ns);
 

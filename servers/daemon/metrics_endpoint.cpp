@@ -34,8 +34,7 @@ response answer(http::status status, std::string text) {
   return r;
 }
 
-response answer_to(const http::request<http::empty_body>& asked,
-                   const metrics_endpoint::page& make) {
+response answer_to(const http::request<http::empty_body>& asked, const metrics_endpoint::page& make) {
   if (asked.method() != http::verb::get && asked.method() != http::verb::head) {
     response r = answer(http::status::method_not_allowed, "only GET and HEAD are answered here\n");
     r.set(http::field::allow, "GET, HEAD");
@@ -87,17 +86,14 @@ class metrics_endpoint::connection : public std::enable_shared_from_this<connect
 };
 
 metrics_endpoint::metrics_endpoint(asio::io_context& context, page make)
-    : make_(std::move(make)), listeners_(context, [this](std::shared_ptr<wire::stream_socket> s) {
-        accepted(std::move(s));
-      }) {}
+    : make_(std::move(make)),
+      listeners_(context, [this](std::shared_ptr<wire::stream_socket> s) { accepted(std::move(s)); }) {}
 
 void metrics_endpoint::start(const std::vector<std::string>& addresses) {
   std::vector<std::string> full;
-  for (const std::string& a : addresses)
-    full.push_back(a.find(':') == std::string::npos ? "127.0.0.1:" + a : a);
+  for (const std::string& a : addresses) full.push_back(a.find(':') == std::string::npos ? "127.0.0.1:" + a : a);
   listeners_.start(full, true);
-  for (const std::string& a : listeners_.addresses())
-    spdlog::info("metrics at http://{}/metrics", a);
+  for (const std::string& a : listeners_.addresses()) spdlog::info("metrics at http://{}/metrics", a);
 }
 
 void metrics_endpoint::stop() {

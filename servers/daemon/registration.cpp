@@ -47,13 +47,13 @@ ticker::clock::time_point registration::step() {
       events_.reachable(false);
       wait_ = first_pause;
     }
-    const bool refused = dynamic_cast<const usage_error*>(&e) != nullptr ||
-                         dynamic_cast<const wire::connection_refused*>(&e) != nullptr;
+    const bool refused =
+        dynamic_cast<const usage_error*>(&e) != nullptr || dynamic_cast<const wire::connection_refused*>(&e) != nullptr;
     if (refused) events_.refused(e.what());
     // Said once, however often it is tried.
     if (std::exchange(last_, e.what()) != e.what())
-      spdlog::log(refused ? spdlog::level::err : spdlog::level::warn,
-                  "metadata server {}: {}; tried again", options_.metadata_server, e.what());
+      spdlog::log(refused ? spdlog::level::err : spdlog::level::warn, "metadata server {}: {}; tried again",
+                  options_.metadata_server, e.what());
     wait_ = std::min<std::chrono::milliseconds>(2 * wait_, longest_pause);
     return ticker::clock::now() + wait_;
   }
@@ -82,8 +82,8 @@ void registration::send_sign_of_life() {
   const disk_space s = events_.space();
   m.set_disk_bytes(s.bytes);
   m.set_disk_free(s.free);
-  const auto answer = connection_.ask(wire::frame_kind::enlist, m.SerializeAsString(),
-                                      std::chrono::steady_clock::now() + patience);
+  const auto answer =
+      connection_.ask(wire::frame_kind::enlist, m.SerializeAsString(), std::chrono::steady_clock::now() + patience);
   if (answer.header.has(wire::frame_header::failed)) wire::throw_failure(answer.body);
   const auto store = wire::parse_body<pb::Enlisted>(answer.body);
   wire::revocations revoked;

@@ -13,15 +13,15 @@
 
 #include "storage/base/ticker.hpp"
 #include "storage/client/metadata_connection.hpp"
-#include "storage/wire/capability.hpp"
 #include "storage/wire/access_key.hpp"
+#include "storage/wire/capability.hpp"
 #include "storage/wire/revocations.hpp"
 
 namespace ooc::servers {
 
 struct registration_options {
-  std::string metadata_server;         ///< its address
-  wire::key_ptr key;                   ///< empty: none
+  std::string metadata_server;  ///< its address
+  wire::key_ptr key;            ///< empty: none
   wire::encryption frames = wire::encryption::on;
   std::uint32_t node = 0;              ///< index in the store
   std::string node_uuid;               ///< of the folder with the stripe objects
@@ -45,12 +45,10 @@ struct disk_space {
 
 /// All are called on the registration's thread.
 struct registration_events {
-  std::function<void(const registered_store&)>
-      registered;                       ///< at first, and after each reconnection
-  std::function<void(bool)> reachable;  ///< whether the metadata server answers; at each change
-  std::function<void(const std::string& why)>
-      refused;                        ///< it does not want this server; tried again
-  std::function<disk_space()> space;  ///< of the disk with the stripe objects
+  std::function<void(const registered_store&)> registered;  ///< at first, and after each reconnection
+  std::function<void(bool)> reachable;                      ///< whether the metadata server answers; at each change
+  std::function<void(const std::string& why)> refused;      ///< it does not want this server; tried again
+  std::function<disk_space()> space;                        ///< of the disk with the stripe objects
   /// Keys that are refused, all of them: at first (before `registered`) and whenever they are others.
   std::function<void(const wire::revocations&)> revoked = [](const wire::revocations&) {};
 };
@@ -79,8 +77,8 @@ class registration {
   std::optional<wire::revocations> revoked_;  // as last told
   bool connected_ = false;
   bool reachable_ = false;
-  std::chrono::milliseconds wait_;  // after the next failure
-  std::string last_;                // failure that was said
+  std::chrono::milliseconds wait_;            // after the next failure
+  std::string last_;                          // failure that was said
   ticker ticker_{[this] { return step(); }};  // last: ends first; all of the above is its own
 };
 

@@ -23,8 +23,7 @@ class transfer_watch {
   /// To be called now and then.  `under_way`: bytes of a transfer are to come or to be taken, and the
   /// peer alone is waited for; `bytes`: that it has sent or taken in all.  True where it has fallen behind
   /// by `over`; being fast before does not help it.
-  bool too_slow(clock::time_point now, bool under_way, std::uint64_t bytes,
-                clock::duration over = window) {
+  bool too_slow(clock::time_point now, bool under_way, std::uint64_t bytes, clock::duration over = window) {
     const auto elapsed = now - std::exchange(last_, now);
     const std::uint64_t moved = bytes - std::exchange(bytes_, bytes);
     if (!under_way) {

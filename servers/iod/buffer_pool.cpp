@@ -12,9 +12,7 @@ constexpr std::size_t large = storage::io_part::max_bytes;
 constexpr std::size_t small = 256 << 10;  // to be had from the reserve
 constexpr std::align_val_t page{4096};
 
-std::size_t kind_of(std::size_t bytes) noexcept {
-  return bytes <= sizes[0] ? 0 : bytes <= sizes[1] ? 1 : 2;
-}
+std::size_t kind_of(std::size_t bytes) noexcept { return bytes <= sizes[0] ? 0 : bytes <= sizes[1] ? 1 : 2; }
 
 }  // namespace
 
@@ -26,9 +24,7 @@ buffer_pool::~buffer_pool() {
     for (std::byte* p : free) ::operator delete(p, page);
 }
 
-std::size_t buffer_pool::room_of(std::size_t bytes) noexcept {
-  return sizes[kind_of(bytes)];
-}
+std::size_t buffer_pool::room_of(std::size_t bytes) noexcept { return sizes[kind_of(bytes)]; }
 
 std::uint64_t buffer_pool::unused() const noexcept {
   std::uint64_t bytes = 0;

@@ -62,9 +62,7 @@ class buffer_pool : public std::enable_shared_from_this<buffer_pool> {
   /// others have come back, or with an empty one where the system has no memory.
   void take(client_number who, std::size_t bytes, std::function<void(buffer)> ready);
   /// Room in the limit for memory that is not the pool's, if there is some at once.
-  servers::fair_share::claim try_room(client_number who, std::size_t bytes) {
-    return share_->try_take(who, bytes);
-  }
+  servers::fair_share::claim try_room(client_number who, std::size_t bytes) { return share_->try_take(who, bytes); }
   /// Bytes of the limit that a buffer of at least `bytes` takes.
   static std::size_t room_of(std::size_t bytes) noexcept;
 

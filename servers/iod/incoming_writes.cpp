@@ -35,15 +35,13 @@ incoming_writes::incoming_writes(request_context_ptr with, std::shared_ptr<wire:
                                  wire::frame_reader& reader)
     : with_(std::move(with)), socket_(std::move(socket)), reader_(reader) {}
 
-asio::awaitable<void> incoming_writes::begin(const frame_header& h, described_request r,
-                                             const failure& why) {
+asio::awaitable<void> incoming_writes::begin(const frame_header& h, described_request r, const failure& why) {
   const auto w = std::make_shared<write_job>();
   w->id = h.id;
   w->what = std::move(r.what);
   failure refusal = why;
   if (!refusal && overlap(r.regions))
-    refusal = {errc::invalid_request,
-               "'" + w->what.file->name + "': regions of the request overlap in the file"};
+    refusal = {errc::invalid_request, "'" + w->what.file->name + "': regions of the request overlap in the file"};
   w->refused = static_cast<bool>(refusal);
   {
     const lock_guard lock(w->mutex);
@@ -60,8 +58,7 @@ asio::awaitable<void> incoming_writes::receive_more(const frame_header& h) {
   co_await receive(h, found->second);
 }
 
-asio::awaitable<void> incoming_writes::receive(const frame_header& h,
-                                               std::shared_ptr<write_job> w) {
+asio::awaitable<void> incoming_writes::receive(const frame_header& h, std::shared_ptr<write_job> w) {
   co_await receive_part(h, w);
   if (!h.has(frame_header::last)) co_return;
   jobs_.erase(h.id);
@@ -73,15 +70,13 @@ void incoming_writes::abandon() {
   for (const auto& [id, w] : std::exchange(jobs_, {})) complete(w);
 }
 
-asio::awaitable<void> incoming_writes::receive_part(const frame_header& h,
-                                                    std::shared_ptr<write_job> w) {
+asio::awaitable<void> incoming_writes::receive_part(const frame_header& h, std::shared_ptr<write_job> w) {
   if (w->refused) {
     co_await reader_.skip(h.payload_bytes);
     co_return;
   }
   const io_part part = storage::packed(w->parts->next());
-  if (part.sums() != h.sums || part.wire_bytes() != h.payload_bytes ||
-      w->parts->at_end() != h.has(frame_header::last))
+  if (part.sums() != h.sums || part.wire_bytes() != h.payload_bytes || w->parts->at_end() != h.has(frame_header::last))
     broken("a part of another size than the request has");
   if (part.bytes == 0) co_return;
   const auto buffer = co_await take_buffer(part.bytes);
@@ -94,8 +89,7 @@ asio::awaitable<void> incoming_writes::receive_part(const frame_header& h,
     co_return co_await reader_.skip(h.payload_bytes);
   }
   const auto sums = std::make_shared<std::vector<std::uint32_t>>(part.sums());
-  std::array<iovec, 2> places{iovec{sums->data(), sums->size() * 4},
-                              iovec{buffer->data(), part.bytes}};
+  std::array<iovec, 2> places{iovec{sums->data(), sums->size() * 4}, iovec{buffer->data(), part.bytes}};
   co_await reader_.payload(places);
   write_part(w, part, buffer, sums);
 }
@@ -103,12 +97,9 @@ asio::awaitable<void> incoming_writes::receive_part(const frame_header& h,
 asio::awaitable<incoming_writes::shared_buffer> incoming_writes::take_buffer(std::size_t bytes) {
   waiting_ = true;
   const auto with = with_;
-  const auto ask = [with, bytes](auto go) {
-    with->host().buffers()->take(with->number(), bytes, std::move(go));
-  };
+  const auto ask = [with, bytes](auto go) { with->host().buffers()->take(with->number(), bytes, std::move(go)); };
   const auto gone = [with] { return with->sender().closed(); };
-  buffer_pool::buffer got =
-      co_await servers::await_grant<buffer_pool::buffer>(socket_->get_executor(), ask, gone);
+  buffer_pool::buffer got = co_await servers::await_grant<buffer_pool::buffer>(socket_->get_executor(), ask, gone);
   waiting_ = false;
   if (gone()) broken("the connection was closed");
   co_return std::make_shared<buffer_pool::buffer>(std::move(got));
@@ -116,8 +107,8 @@ asio::awaitable<incoming_writes::shared_buffer> incoming_writes::take_buffer(std
 
 // Writing.
 
-void incoming_writes::write_part(const std::shared_ptr<write_job>& w, const io_part& part,
-                                 shared_buffer bytes, shared_sums sums) {
+void incoming_writes::write_part(const std::shared_ptr<write_job>& w, const io_part& part, shared_buffer bytes,
+                                 shared_sums sums) {
   {
     const lock_guard lock(w->mutex);
     ++w->running;

@@ -19,14 +19,12 @@ namespace ooc::iod {
 
 class incoming_writes : public std::enable_shared_from_this<incoming_writes> {
  public:
-  incoming_writes(request_context_ptr with, std::shared_ptr<wire::stream_socket> socket,
-                  wire::frame_reader& reader);
+  incoming_writes(request_context_ptr with, std::shared_ptr<wire::stream_socket> socket, wire::frame_reader& reader);
 
   /// A frame of the kind write has come, which is among the active requests, or one of the kind more:
   /// takes its payload from the reader.  A write that is refused has no description but `why`.  Throws
   /// connection_error where a frame does not fit what came before.
-  boost::asio::awaitable<void> begin(const wire::frame_header& h, described_request r,
-                                     const failure& why);
+  boost::asio::awaitable<void> begin(const wire::frame_header& h, described_request r, const failure& why);
   boost::asio::awaitable<void> receive_more(const wire::frame_header& h);
   /// Nothing more will come.
   void abandon();
@@ -39,18 +37,17 @@ class incoming_writes : public std::enable_shared_from_this<incoming_writes> {
   using shared_sums = std::shared_ptr<std::vector<std::uint32_t>>;
 
   boost::asio::awaitable<void> receive(const wire::frame_header& h, std::shared_ptr<write_job> w);
-  boost::asio::awaitable<void> receive_part(const wire::frame_header& h,
-                                            std::shared_ptr<write_job> w);
+  boost::asio::awaitable<void> receive_part(const wire::frame_header& h, std::shared_ptr<write_job> w);
   boost::asio::awaitable<shared_buffer> take_buffer(std::size_t bytes);
-  void write_part(const std::shared_ptr<write_job>& w, const storage::io_part& part,
-                  shared_buffer bytes, shared_sums sums);
+  void write_part(const std::shared_ptr<write_job>& w, const storage::io_part& part, shared_buffer bytes,
+                  shared_sums sums);
   void written(const std::shared_ptr<write_job>& w, const failure& f);
   void complete(const std::shared_ptr<write_job>& w);
   void answer_if_done(const std::shared_ptr<write_job>& w);
 
   const request_context_ptr with_;
   const std::shared_ptr<wire::stream_socket> socket_;
-  wire::frame_reader& reader_;      // used by receive() only
+  wire::frame_reader& reader_;  // used by receive() only
   std::atomic<bool> waiting_{false};
   std::map<std::uint64_t, std::shared_ptr<write_job>> jobs_;  // whose parts are still coming
 };

@@ -45,8 +45,7 @@ bool from_hex(const std::string& text, wire::capability_public_key& key) {
 
 }  // namespace
 
-iod_folder::iod_folder(fs::path folder, std::uint32_t node)
-    : folder_(std::move(folder)), node_(node) {
+iod_folder::iod_folder(fs::path folder, std::uint32_t node) : folder_(std::move(folder)), node_(node) {
   std::error_code ec;
   fs::create_directories(folder_, ec);
   if (ec) throw io_error(ec, "folder '" + folder_.string() + "' cannot be made");
@@ -74,19 +73,16 @@ void iod_folder::read() {
   std::uint32_t node = 0;
   in >> magic >> version >> word >> uuid_ >> word >> node;
   if (!in || magic != identity_name)
-    refuse_folder(folder_.native(), std::string("has a damaged file '") + identity_name +
-                                        "'; restore it from a copy");
+    refuse_folder(folder_.native(), std::string("has a damaged file '") + identity_name + "'; restore it from a copy");
   if (version != storage::disk_format_version)
-    storage::refuse_version("folder '" + folder_.string() + "'", version,
-                            storage::disk_format_version);
+    storage::refuse_version("folder '" + folder_.string() + "'", version, storage::disk_format_version);
   if (node != node_)
     refuse_folder(folder_.native(), "is that of node " + std::to_string(node) + ", not of node " +
                                         std::to_string(node_) +
                                         "; name the right folder, or the right number with --node");
   if (!(in >> word)) return;
   if (!(in >> store_uuid_ >> digits) || word != "store" || !from_hex(digits, key_))
-    refuse_folder(folder_.native(), std::string("has a damaged file '") + identity_name +
-                                        "'; restore it from a copy");
+    refuse_folder(folder_.native(), std::string("has a damaged file '") + identity_name + "'; restore it from a copy");
 }
 
 void iod_folder::write(const std::string& store_uuid, const wire::capability_public_key& key) const {
@@ -102,17 +98,15 @@ void iod_folder::write(const std::string& store_uuid, const wire::capability_pub
 
 void iod_folder::join(const std::string& store_uuid, const wire::capability_public_key& key) {
   if (!store_uuid_.empty() && store_uuid_ != store_uuid)
-    refuse_folder(folder_.native(), "belongs to store " + store_uuid_ +
-                                        ", the metadata server has store " + store_uuid);
+    refuse_folder(folder_.native(),
+                  "belongs to store " + store_uuid_ + ", the metadata server has store " + store_uuid);
   if (store_uuid_ == store_uuid && key_ == key) return;
   write(store_uuid, key);
   store_uuid_ = store_uuid;
   key_ = key;
 }
 
-wire::revocations iod_folder::revoked() const {
-  return wire::revocations::read(folder_ / revoked_name);
-}
+wire::revocations iod_folder::revoked() const { return wire::revocations::read(folder_ / revoked_name); }
 
 void iod_folder::remember(const wire::revocations& revoked) const {
   if (revoked == this->revoked()) return;

@@ -16,8 +16,7 @@ std::string metrics_of(const wire::node_statistics& s) {
   counter("read_requests", "Requests of clients that read.", s.io.read_requests);
   counter("write_requests", "Requests of clients that write.", s.io.write_requests);
   counter("read_regions", "Contiguous regions that the reading requests named.", s.io.read_regions);
-  counter("write_regions", "Contiguous regions that the writing requests named.",
-          s.io.write_regions);
+  counter("write_regions", "Contiguous regions that the writing requests named.", s.io.write_regions);
   counter("read_bytes", "Bytes delivered to clients.", s.io.bytes_read);
   counter("written_bytes", "Bytes received from clients.", s.io.bytes_written);
   counter("device_reads", "Reads from the file system.", s.io.device_reads);

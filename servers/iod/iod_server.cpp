@@ -26,9 +26,7 @@ namespace {
 
 // A quarter of the memory is for descriptions of requests, but enough for the largest one and for others
 // beside it.
-std::uint64_t for_descriptions(const iod_options& o) {
-  return std::max<std::uint64_t>(o.memory / 4, 16 << 20);
-}
+std::uint64_t for_descriptions(const iod_options& o) { return std::max<std::uint64_t>(o.memory / 4, 16 << 20); }
 // Descriptions up to this size may be had from the reserve.
 constexpr std::uint64_t small_description = 256 << 10;
 
@@ -51,8 +49,7 @@ iod_server::iod_server(asio::io_context& context, iod_options options)
       buffers_(std::make_shared<buffer_pool>(options_.memory - options_.memory / 4)),
       places_(std::make_shared<fair_share>(options_.max_connections, 1)),
       ticks_(context),
-      listeners_(context,
-                 [this](std::shared_ptr<wire::stream_socket> s) { accepted(std::move(s)); }) {}
+      listeners_(context, [this](std::shared_ptr<wire::stream_socket> s) { accepted(std::move(s)); }) {}
 
 iod_server::~iod_server() {
   {
@@ -130,8 +127,7 @@ void iod_server::fence(const wire::client_id& client, const std::vector<std::uin
     const lock_guard lock(mutex_);
     for (const auto& s : sessions_)
       if (s->welcomed() && s->client().client == client &&
-          std::find(connections.begin(), connections.end(), s->client().connection) !=
-              connections.end())
+          std::find(connections.begin(), connections.end(), s->client().connection) != connections.end())
         lost.push_back(s);
   }
   if (lost.empty()) return done();
@@ -186,8 +182,7 @@ asio::awaitable<void> iod_server::watch() {
     drop_revoked();  // also who was just being welcomed when they were told
     const bool hurry = buffers_->short_of_room() || descriptions_->short_of();
     for (const auto& s : all)
-      if (const std::string why = s->look_after(std::chrono::steady_clock::now(), hurry);
-          !why.empty())
+      if (const std::string why = s->look_after(std::chrono::steady_clock::now(), hurry); !why.empty())
         spdlog::warn("{}: dropped, {}", s->peer(), why);
   }
 }
@@ -222,8 +217,8 @@ wire::node_statistics iod_server::statistics() {
   s.started_ns = started_ns_;
   s.version = OOCARRAY_VERSION;
   const lock_guard lock(mutex_);
-  s.clients = static_cast<std::uint64_t>(std::count_if(
-      sessions_.begin(), sessions_.end(), [](const auto& x) { return x->welcomed(); }));
+  s.clients = static_cast<std::uint64_t>(
+      std::count_if(sessions_.begin(), sessions_.end(), [](const auto& x) { return x->welcomed(); }));
   return s;
 }
 

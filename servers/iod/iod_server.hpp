@@ -26,13 +26,13 @@
 namespace ooc::iod {
 
 struct iod_options {
-  std::filesystem::path folder;      ///< holds the stripe objects
-  std::vector<std::string> listen;   ///< addresses
-  wire::key_ptr key;                 ///< the cluster's; empty: loopback and Unix sockets only
+  std::filesystem::path folder;                    ///< holds the stripe objects
+  std::vector<std::string> listen;                 ///< addresses
+  wire::key_ptr key;                               ///< the cluster's; empty: loopback and Unix sockets only
   wire::encryption frames = wire::encryption::on;  ///< of those who have proven their keys
-  std::uint32_t node = 0;            ///< index in the store
-  std::uint64_t memory = 64 << 20;   ///< bytes, for transfers and descriptions of requests
-  unsigned workers = 4;              ///< requests served at a time
+  std::uint32_t node = 0;                          ///< index in the store
+  std::uint64_t memory = 64 << 20;                 ///< bytes, for transfers and descriptions of requests
+  unsigned workers = 4;                            ///< requests served at a time
   unsigned max_connections = 1024;
   bool direct_io = false;  ///< bypass the page cache
   /// How long a transfer may be slower than servers::transfer_watch::least_rate.
@@ -67,8 +67,8 @@ class iod_server final : public session_host {
   wire::server_info who_am_i() const override;
   wire::key_ptr key() const override { return options_.key; }
   wire::revocations_ptr revoked() const override;
-  failure check_capability(const std::string& capability, storage::shape_ptr& file,
-                           std::uint32_t rights, const connected_user& who) override {
+  failure check_capability(const std::string& capability, storage::shape_ptr& file, std::uint32_t rights,
+                           const connected_user& who) override {
     return capabilities_.check(capability, file, rights, who);
   }
   std::size_t connections() const override;

@@ -41,25 +41,21 @@ strings announced(const strings& given, const strings& listening) {
 }
 
 int run(int argc, char** argv) {
-  servers::server_command_line line("ooc-iod",
-                                    "Holds one node's stripe objects of the files of a store (ooc-metad).");
-  line.option()("folder", po::value<std::string>()->required(),
-                "where the data are kept; made if missing or empty")(
+  servers::server_command_line line("ooc-iod", "Holds one node's stripe objects of the files of a store (ooc-metad).");
+  line.option()("folder", po::value<std::string>()->required(), "where the data are kept; made if missing or empty")(
       "node", po::value<std::uint32_t>()->required(), "number of this node in the store, from 0")(
-      "metad", po::value<std::string>()->default_value("127.0.0.1:7420"),
-      "address of the metadata server")(
+      "metad", po::value<std::string>()->default_value("127.0.0.1:7420"), "address of the metadata server")(
       "listen", po::value<strings>()->composing(),
       "ADDRESS:PORT, [IPv6]:PORT or unix:/PATH; several may be given, and clients spread over them "
-      "(default 127.0.0.1:0, any free port)")(
-      "announce", po::value<strings>()->composing(),
-      "addresses that clients are told, if they differ from --listen")(
+      "(default 127.0.0.1:0, any free port)")("announce", po::value<strings>()->composing(),
+                                              "addresses that clients are told, if they differ from --listen")(
       "key", po::value<std::string>()->default_value(""),
       "file with the cluster key (default $OOC_KEY, ~/.config/oocarray/key); without a key only "
       "this machine is served")("memory", po::value<std::uint64_t>()->default_value(64),
                                 "MiB for transfers (three quarters) and descriptions of "
                                 "requests, shared by the clients; whatever they do, the server "
-                                "takes at most 64 MiB more")(
-      "workers", po::value<unsigned>()->default_value(4), "requests served at a time")(
+                                "takes at most 64 MiB more")("workers", po::value<unsigned>()->default_value(4),
+                                                             "requests served at a time")(
       "threads", po::value<unsigned>()->default_value(1), "threads for the network")(
       "direct-io", po::bool_switch(), "bypass the page cache of this machine")(
       "max-connections", po::value<unsigned>()->default_value(1024), "at once");
@@ -100,8 +96,7 @@ int run(int argc, char** argv) {
   r.node = o.node;
   r.node_uuid = folder.uuid();
   r.store_uuid = folder.store_uuid();
-  r.addresses = announced(line.has("announce") ? line.get<strings>("announce") : strings{},
-                          server.addresses());
+  r.addresses = announced(line.has("announce") ? line.get<strings>("announce") : strings{}, server.addresses());
   r.incarnation = server.incarnation();
   r.name = "ooc-iod " + std::to_string(::getpid());
   servers::registration_events events;

@@ -28,8 +28,7 @@ void read_request::next_part() {
 
 // A small read that needs no disk: answered at once, before its turn, as it takes nobody's time.
 bool read_request::send_quickly() {
-  if (!parts_->at_end() || who_checks_ != storage::checking::by_caller ||
-      part_.bytes > storage::max_quick_bytes)
+  if (!parts_->at_end() || who_checks_ != storage::checking::by_caller || part_.bytes > storage::max_quick_bytes)
     return false;
   // Bytes that the client does not take at once stay in memory.
   auto room = with_->host().buffers()->try_room(with_->number(), part_.wire_bytes());
@@ -43,19 +42,16 @@ bool read_request::send_quickly() {
   const std::size_t data_at = sums_at + sums_.size() * 4;
   answer.resize(sums_at + wire_bytes);
   if (!with_->host().node().read_inline(*what_.file, what_.stripe_index, part_,
-                                         reinterpret_cast<std::byte*>(answer.data() + data_at),
-                                         sums_.data()))
+                                        reinterpret_cast<std::byte*>(answer.data() + data_at), sums_.data()))
     return false;
   std::memcpy(answer.data() + sums_at, sums_.data(), sums_.size() * 4);
   with_->active().answered(id_);
-  with_->sender().send(
-      {std::move(answer),
-       {},
-       [self = shared_from_this(),
-        held = std::make_shared<fair_share::claim>(std::move(room))](bool) {
-         *held = {};
-         self->with_->active().end(self->id_);
-       }});
+  with_->sender().send({std::move(answer),
+                        {},
+                        [self = shared_from_this(), held = std::make_shared<fair_share::claim>(std::move(room))](bool) {
+                          *held = {};
+                          self->with_->active().end(self->id_);
+                        }});
   return true;
 }
 
@@ -72,9 +68,7 @@ void read_request::go_on() try {
 // the node.
 void read_request::get_part() {
   with_->host().buffers()->take(with_->number(), part_.bytes,
-                                [self = shared_from_this()](buffer_pool::buffer b) {
-                                  self->fetch_part(std::move(b));
-                                });
+                                [self = shared_from_this()](buffer_pool::buffer b) { self->fetch_part(std::move(b)); });
 }
 
 // Perhaps on another client's thread, which gave the memory back.

@@ -55,34 +55,30 @@ failure request_context::check(wire::io_request& r, std::uint32_t rights) const 
   // Of a file that may be cut off the client knows more bytes than it had when the capability was signed.
   const bool may_be_cut = f.cuts != 0;
   if (r.wanted->file_end() > f.size && !(may_be_cut && rights == wire::right_read))
-    return {may_be_cut ? errc::cut_off : errc::invalid_request,
-            name + "the request ends at byte " + std::to_string(r.wanted->file_end()) + ", the file at byte " +
-                std::to_string(f.size)};
+    return {may_be_cut ? errc::cut_off : errc::invalid_request, name + "the request ends at byte " +
+                                                                    std::to_string(r.wanted->file_end()) +
+                                                                    ", the file at byte " + std::to_string(f.size)};
   return {};
 }
 
 std::uint64_t request_context::memory_for(const frame_header& h) noexcept {
   if (h.body_bytes > small_body) return most_memory(h);
-  return least_memory + h.body_bytes + memory_of_entries(h.body_bytes) +
-         few_regions * sizeof(storage::region);
+  return least_memory + h.body_bytes + memory_of_entries(h.body_bytes) + few_regions * sizeof(storage::region);
 }
 
 std::uint64_t request_context::most_memory(const frame_header& h) noexcept {
-  return least_memory + h.body_bytes + memory_of_entries(h.body_bytes) +
-         wire::max_steps * sizeof(storage::region);
+  return least_memory + h.body_bytes + memory_of_entries(h.body_bytes) + wire::max_steps * sizeof(storage::region);
 }
 
 std::optional<described_request> request_context::describe(std::string_view body, std::uint32_t rights,
-                                                        fair_share::claim& memory,
-                                                        std::uint64_t most) const {
+                                                           fair_share::claim& memory, std::uint64_t most) const {
   described_request r{wire::decode_io_request(body), {}};
   if (const failure f = check(r.what, rights)) throw usage_error(f.code, f.what);
   if (memory.amount() >= most)
     r.regions = wire::regions_of(r.what);
   else if (!wire::regions_within(r.what, few_regions, r.regions))
     return {};
-  memory.shrink(least_memory + r.what.file->fill.size() +
-                r.what.wanted->entries().size() * sizeof(nested_request) +
+  memory.shrink(least_memory + r.what.file->fill.size() + r.what.wanted->entries().size() * sizeof(nested_request) +
                 r.regions.capacity() * sizeof(storage::region));
   return r;
 }
@@ -100,8 +96,9 @@ void request_context::reply(std::uint64_t id, const failure& f, const std::strin
   h.flags = frame_header::last;
   if (f) h.flags |= frame_header::failed;
   active_.answered(id);
-  sender_->send({wire::encode_frame(h, f ? wire::encode(f) : body), {},
-                 [self = shared_from_this(), id](bool) { self->active_.end(id); }});
+  sender_->send({wire::encode_frame(h, f ? wire::encode(f) : body), {}, [self = shared_from_this(), id](bool) {
+                   self->active_.end(id);
+                 }});
 }
 
 failure too_many_regions() {

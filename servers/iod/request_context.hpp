@@ -45,8 +45,8 @@ class session_host {
   virtual wire::revocations_ptr revoked() const = 0;
   /// Why the capability does not grant `who` these `rights` on the file; no failure if it does, and `file` is
   /// then what was signed.
-  virtual failure check_capability(const std::string& capability, storage::shape_ptr& file,
-                                   std::uint32_t rights, const connected_user& who) = 0;
+  virtual failure check_capability(const std::string& capability, storage::shape_ptr& file, std::uint32_t rights,
+                                   const connected_user& who) = 0;
   virtual std::size_t connections() const = 0;
   /// Closes these connections of the client and calls `done` when they are over.
   virtual void fence(const wire::client_id& client, const std::vector<std::uint64_t>& connections,
@@ -68,9 +68,7 @@ class request_context : public std::enable_shared_from_this<request_context> {
   wire::frame_sender& sender() noexcept { return *sender_; }
   requests_in_flight& active() noexcept { return active_; }
   /// The node, for this client and as long as the connection lasts.
-  std::shared_ptr<storage::local_node> node() {
-    return host_.node().on_behalf_of({number_, gone_.get_token()});
-  }
+  std::shared_ptr<storage::local_node> node() { return host_.node().on_behalf_of({number_, gone_.get_token()}); }
   /// The connection has ended: what has not begun is not to begin.
   void end() { gone_.request_stop(); }
 
@@ -94,8 +92,8 @@ class request_context : public std::enable_shared_from_this<request_context> {
   /// The read or write in `body`, described within `memory`, of which what it does not need goes back.
   /// Nothing where that is not enough, and most_memory() would be.  Throws `error` where it may not be
   /// served.
-  std::optional<described_request> describe(std::string_view body, std::uint32_t rights,
-                                            fair_share::claim& memory, std::uint64_t most) const;
+  std::optional<described_request> describe(std::string_view body, std::uint32_t rights, fair_share::claim& memory,
+                                            std::uint64_t most) const;
   /// Of a reply that is not the last one.
   wire::frame_header reply_header(std::uint64_t id) const;
   /// Answers the request, which ends when the answer has been taken.

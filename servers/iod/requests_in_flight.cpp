@@ -14,8 +14,7 @@ void broken(const std::string& why) {
 void requests_in_flight::begin(std::uint64_t id, servers::fair_share::claim memory, bool coming) {
   const lock_guard lock(mutex_);
   const auto [r, made] = active_.try_emplace(id);
-  if (!made)
-    broken("request " + std::to_string(id) + " was made twice");
+  if (!made) broken("request " + std::to_string(id) + " was made twice");
   r->second.spoken = clock::now();
   r->second.coming = coming;
   r->second.memory = std::move(memory);
@@ -71,8 +70,7 @@ void requests_in_flight::when_over(std::function<void()> done) {
   done();
 }
 
-std::vector<std::uint64_t> requests_in_flight::busy(clock::time_point now,
-                                                 clock::time_point receiving) {
+std::vector<std::uint64_t> requests_in_flight::busy(clock::time_point now, clock::time_point receiving) {
   std::vector<std::uint64_t> ids;
   const lock_guard lock(mutex_);
   for (auto& [id, r] : active_) {

@@ -28,23 +28,17 @@ constexpr auto handshake_limit = 10s;
 
 std::uint32_t rights_for(frame_kind kind) {
   switch (kind) {
-    case frame_kind::create:
-      return wire::right_make;
-    case frame_kind::remove:
-      return wire::right_remove;
-    case frame_kind::verify:
-      return wire::right_read;
-    case frame_kind::resize:
-      return wire::right_resize;
-    default:
-      return wire::right_write;
+    case frame_kind::create: return wire::right_make;
+    case frame_kind::remove: return wire::right_remove;
+    case frame_kind::verify: return wire::right_read;
+    case frame_kind::resize: return wire::right_resize;
+    default: return wire::right_write;
   }
 }
 
 }  // namespace
 
-session::session(session_host& host, std::shared_ptr<wire::stream_socket> socket,
-                 std::chrono::milliseconds window)
+session::session(session_host& host, std::shared_ptr<wire::stream_socket> socket, std::chrono::milliseconds window)
     : socket_(std::move(socket)),
       with_(std::make_shared<request_context>(host, socket_)),
       reader_(socket_, wire::handshake_limits),
@@ -99,12 +93,9 @@ asio::awaitable<fair_share::claim> session::take_memory(std::uint64_t bytes) {
   const auto with = with_;
   if (with->active().coming()) co_return with->host().descriptions()->try_take(with->number(), bytes);
   waiting_ = true;
-  const auto ask = [with, bytes](auto go) {
-    with->host().descriptions()->take(with->number(), bytes, std::move(go));
-  };
+  const auto ask = [with, bytes](auto go) { with->host().descriptions()->take(with->number(), bytes, std::move(go)); };
   const auto gone = [with] { return with->sender().closed(); };
-  fair_share::claim got =
-      co_await servers::await_grant<fair_share::claim>(socket_->get_executor(), ask, gone);
+  fair_share::claim got = co_await servers::await_grant<fair_share::claim>(socket_->get_executor(), ask, gone);
   waiting_ = false;
   if (gone()) broken("the connection was closed");
   co_return got;
@@ -120,13 +111,11 @@ std::string session::look_after(clock::time_point now, bool hurry) {
   const auto window = hurry ? window_ / 2 : window_;
   const auto drop = [&](const std::string& what) {
     close();
-    return "it has " + what + " less than " +
-           std::to_string(servers::transfer_watch::least_rate >> 10) + " KiB/s for " +
-           std::to_string(std::chrono::duration_cast<std::chrono::seconds>(window).count()) + " s";
+    return "it has " + what + " less than " + std::to_string(servers::transfer_watch::least_rate >> 10) +
+           " KiB/s for " + std::to_string(std::chrono::duration_cast<std::chrono::seconds>(window).count()) + " s";
   };
   const bool to_be_taken = with_->sender().stuck_since() != clock::time_point::max();
-  if (going_.too_slow(now, to_be_taken, with_->sender().taken(), window))
-    return drop("taken of what it asked for");
+  if (going_.too_slow(now, to_be_taken, with_->sender().taken(), window)) return drop("taken of what it asked for");
   // Where its bytes wait for room here, the client is not to blame.
   const bool waits = waiting_ || writes_->waiting();
   const std::uint64_t received = reader_.received();
@@ -147,9 +136,7 @@ void session::say_busy(std::uint64_t id) {
 
 asio::awaitable<void> session::serve(const frame_header& h) {
   switch (h.kind) {
-    case frame_kind::more:
-      co_await reader_.receive_body(h);
-      co_return co_await writes_->receive_more(h);
+    case frame_kind::more: co_await reader_.receive_body(h); co_return co_await writes_->receive_more(h);
     case frame_kind::write:
       reader_.limit_window(with_->host().connections() <= wire::receive_window::most_at_once);
       break;
@@ -168,12 +155,11 @@ asio::awaitable<void> session::serve(const frame_header& h) {
     case frame_kind::ping:
       if (h.payload_bytes != 0) broken("a " + wire::kind_name(h.kind) + " with a payload");
       break;
-    default:
-      broken("a " + wire::kind_name(h.kind) + " is nothing for an I/O server");
+    default: broken("a " + wire::kind_name(h.kind) + " is nothing for an I/O server");
   }
   // The ids of all stripe objects may be many.
-  const std::uint64_t bytes = h.kind == frame_kind::list ? request_context::most_memory(h)
-                                                         : request_context::memory_for(h);
+  const std::uint64_t bytes =
+      h.kind == frame_kind::list ? request_context::most_memory(h) : request_context::memory_for(h);
   fair_share::claim memory = co_await take_memory(bytes);
   co_await reader_.receive_body(h);
   if (h.kind == frame_kind::read || h.kind == frame_kind::write)
@@ -223,19 +209,14 @@ asio::awaitable<void> session::start_transfer(const frame_header& h, fair_share:
 void session::start_other(const frame_header& h) {
   try {
     switch (h.kind) {
-      case frame_kind::ping:
-        return with_->reply(h.id, {});
-      case frame_kind::stats:
-        return with_->reply(h.id, {}, wire::encode(with_->host().statistics()));
-      case frame_kind::fence:
-        return start_fence(h.id, wire::decode_fence(reader_.body()));
+      case frame_kind::ping: return with_->reply(h.id, {});
+      case frame_kind::stats: return with_->reply(h.id, {}, wire::encode(with_->host().statistics()));
+      case frame_kind::fence: return start_fence(h.id, wire::decode_fence(reader_.body()));
       case frame_kind::list:
-        return with_->node()->list(
-            [with = with_, id = h.id](const failure& f, std::vector<storage::file_id> ids) {
-              with->reply(id, f, wire::encode_ids(ids));
-            });
-      default:
-        start_on_object(h, wire::decode_io_request(reader_.body()));
+        return with_->node()->list([with = with_, id = h.id](const failure& f, std::vector<storage::file_id> ids) {
+          with->reply(id, f, wire::encode_ids(ids));
+        });
+      default: start_on_object(h, wire::decode_io_request(reader_.body()));
     }
   } catch (const error& e) {
     with_->reply(h.id, {e.code(), e.what()});
@@ -255,9 +236,7 @@ void session::start_on_object(const frame_header& h, wire::io_request r) {
   const auto answer = [with = with_, id = h.id](const failure& f) { with->reply(id, f); };
   const std::uint32_t rights = rights_for(h.kind);
   if (h.kind == frame_kind::remove) {  // only the id of the file counts
-    if (const failure f =
-            with_->host().check_capability(r.capability, r.file, rights, with_->user()))
-      return answer(f);
+    if (const failure f = with_->host().check_capability(r.capability, r.file, rights, with_->user())) return answer(f);
     return node->remove(r.file, answer);
   }
   failure refused = with_->check(r, rights);
@@ -265,24 +244,17 @@ void session::start_on_object(const frame_header& h, wire::io_request r) {
   if (refused && h.kind == frame_kind::sync) refused = with_->check(r, wire::right_read);
   if (refused) return answer(refused);
   switch (h.kind) {
-    case frame_kind::create:
-      return node->create(r.file, r.stripe_index, answer);
-    case frame_kind::resize:
-      return node->resize(r.file, r.stripe_index, r.old_size, answer);
-    case frame_kind::advance:
-      return node->advance(r.file, r.stripe_index, answer);
-    case frame_kind::prepare:
-      return node->prepare(r.file, r.stripe_index, answer);
-    case frame_kind::roll_back:
-      return node->roll_back(r.file, r.stripe_index, answer);
-    case frame_kind::sync:
-      return node->sync(r.file, r.stripe_index, answer);
+    case frame_kind::create: return node->create(r.file, r.stripe_index, answer);
+    case frame_kind::resize: return node->resize(r.file, r.stripe_index, r.old_size, answer);
+    case frame_kind::advance: return node->advance(r.file, r.stripe_index, answer);
+    case frame_kind::prepare: return node->prepare(r.file, r.stripe_index, answer);
+    case frame_kind::roll_back: return node->roll_back(r.file, r.stripe_index, answer);
+    case frame_kind::sync: return node->sync(r.file, r.stripe_index, answer);
     default:
-      return node->verify(
-          r.file, r.stripe_index,
-          [with = with_, id = h.id](const failure& f, const storage::verify_report& report) {
-            with->reply(id, f, wire::encode(report));
-          });
+      return node->verify(r.file, r.stripe_index,
+                          [with = with_, id = h.id](const failure& f, const storage::verify_report& report) {
+                            with->reply(id, f, wire::encode(report));
+                          });
   }
 }
 

@@ -57,8 +57,7 @@ class session : public std::enable_shared_from_this<session> {
   boost::asio::awaitable<fair_share::claim> take_memory(std::uint64_t bytes);
   void say_busy(std::uint64_t id);
   boost::asio::awaitable<void> serve(const wire::frame_header& h);
-  boost::asio::awaitable<void> start_transfer(const wire::frame_header& h,
-                                              fair_share::claim memory);
+  boost::asio::awaitable<void> start_transfer(const wire::frame_header& h, fair_share::claim memory);
   void start_other(const wire::frame_header& h);
   void start_fence(std::uint64_t id, const std::vector<std::uint64_t>& connections);
   void start_on_object(const wire::frame_header& h, wire::io_request r);

@@ -13,8 +13,8 @@ namespace ooc::metad {
 
 namespace calls = storage::calls;
 using storage::entry;
-using storage::served_call;
 using storage::right_make, storage::right_read, storage::right_remove, storage::right_resize, storage::right_write;
+using storage::served_call;
 
 namespace {
 
@@ -51,8 +51,7 @@ struct call_handler::question {
 };
 
 call_handler::call_handler(const metadata_folder& folder, std::chrono::seconds capability_life,
-                           std::chrono::seconds grace,
-                           std::function<bool(const client_key&)> alive,
+                           std::chrono::seconds grace, std::function<bool(const client_key&)> alive,
                            std::function<storage::claim_holder(const client_key&)> described)
     : described_(std::move(described)),
       metadata_(folder.database(), folder.store_uuid(), std::move(alive)),
@@ -185,9 +184,8 @@ void call_handler::answer(question& q, const calls::capability& c) {
 void call_handler::answer(question& q, const wire::take_lease& c) {
   const entry e = q.as.find(c.file);
   if (!may_write(q.from.who, e))
-    refuse(EACCES, "'" + e.path + "': user " + std::to_string(q.from.who.uid) +
-                       " may not write it; its owner (user " + std::to_string(e.owner) +
-                       ") can change the mode (`ooc chmod`)");
+    refuse(EACCES, "'" + e.path + "': user " + std::to_string(q.from.who.uid) + " may not write it; its owner (user " +
+                       std::to_string(e.owner) + ") can change the mode (`ooc chmod`)");
   auto& lease = q.reply.lease;
   // A client whose size lease has ended is in the middle of a change of the size, and others may have changed it
   // since.
@@ -201,8 +199,7 @@ void call_handler::answer(question& q, const wire::take_lease& c) {
   std::optional<storage::claim_holder> longest;
   for (const client_key& other : leases_.in_the_way(c.file, c.kind)) {
     storage::claim_holder h = described_(other);
-    const bool longer = !longest || (longest->ends.count() != 0 &&
-                                     (h.ends.count() == 0 || h.ends > longest->ends));
+    const bool longer = !longest || (longest->ends.count() != 0 && (h.ends.count() == 0 || h.ends > longest->ends));
     if (longer) longest = std::move(h);
   }
   if (longest) lease.holder = std::move(*longest);
@@ -217,9 +214,10 @@ void call_handler::require_size_lease(question& q, file_id id) const {
   const entry e = q.as.find(id);
   if (!may_write(q.from.who, e)) return;  // is refused for that
   throw io_error(std::make_error_code(std::errc::timed_out),
-                 "'" + e.path + "': nothing was changed: this client does not hold the lock of the file's size, which it "
-                                "loses where the server has not heard of it for too long; look at the file before you "
-                                "change it again");
+                 "'" + e.path +
+                     "': nothing was changed: this client does not hold the lock of the file's size, which it "
+                     "loses where the server has not heard of it for too long; look at the file before you "
+                     "change it again");
 }
 
 }  // namespace ooc::metad

@@ -56,8 +56,7 @@ class client_table {
     // At least a millisecond: 0 says that it is connected.
     if (found->second.connections == 0)
       h.ends = std::max(std::chrono::milliseconds(1),
-                        std::chrono::ceil<std::chrono::milliseconds>(found->second.until -
-                                                                     clock::now()));
+                        std::chrono::ceil<std::chrono::milliseconds>(found->second.until - clock::now()));
     return h;
   }
   std::size_t size() const noexcept { return clients_.size(); }

@@ -33,8 +33,7 @@ lease_table::lease_table(const metadata_folder& folder)
       "CREATE TABLE IF NOT EXISTS lease (client BLOB NOT NULL, number INTEGER NOT NULL,"
       " file INTEGER NOT NULL, kind INTEGER NOT NULL, PRIMARY KEY (client, number)) WITHOUT ROWID");
   // The generation that the file had when its last size lease ended so.
-  connection_->execute(
-      "CREATE TABLE IF NOT EXISTS unsettled (file INTEGER PRIMARY KEY, generation INTEGER NOT NULL)");
+  connection_->execute("CREATE TABLE IF NOT EXISTS unsettled (file INTEGER PRIMARY KEY, generation INTEGER NOT NULL)");
   connection_->execute(
       "CREATE TRIGGER IF NOT EXISTS unsettled_ends AFTER DELETE ON entry"
       " BEGIN DELETE FROM unsettled WHERE file = OLD.id; END");
@@ -43,8 +42,7 @@ lease_table::lease_table(const metadata_folder& folder)
     client_key client{};
     const auto blob = q.blob(0);
     std::memcpy(client.data(), blob.data(), std::min(blob.size(), client.size()));
-    remember(client, q.unsigned_integer(1),
-             {q.unsigned_integer(2), static_cast<lease_kind>(q.integer(3))});
+    remember(client, q.unsigned_integer(1), {q.unsigned_integer(2), static_cast<lease_kind>(q.integer(3))});
   }
 }
 
@@ -61,22 +59,19 @@ bool lease_table::is_held_against(file_id file, lease_kind kind) const {
 std::vector<client_key> lease_table::in_the_way(file_id file, lease_kind kind) const {
   std::vector<client_key> all;
   for (const auto& [client, leases] : leases_)
-    if (std::any_of(leases.begin(), leases.end(), [&](const auto& l) {
-          return l.second.file == file && exclude(kind, l.second.kind);
-        }))
+    if (std::any_of(leases.begin(), leases.end(),
+                    [&](const auto& l) { return l.second.file == file && exclude(kind, l.second.kind); }))
       all.push_back(client);
   return all;
 }
 
-bool lease_table::take(const client_key& client, std::uint64_t number, file_id file,
-                       lease_kind kind) {
+bool lease_table::take(const client_key& client, std::uint64_t number, file_id file, lease_kind kind) {
   const invariants_hold at_end(*this);
   if (const auto mine = leases_.find(client); mine != leases_.end())
     if (const auto l = mine->second.find(number); l != mine->second.end())
       return l->second.file == file && l->second.kind == kind;
   if (is_held_against(file, kind)) return false;
-  run(*connection_, "INSERT INTO lease VALUES (?, ?, ?, ?)", blob_of(client), number, file,
-      static_cast<int>(kind));
+  run(*connection_, "INSERT INTO lease VALUES (?, ?, ?, ?)", blob_of(client), number, file, static_cast<int>(kind));
   remember(client, number, {file, kind});
   return true;
 }
@@ -92,8 +87,7 @@ void lease_table::drop(const client_key& client, std::uint64_t number, bool unse
     run(*connection_, "INSERT OR REPLACE INTO unsettled SELECT id, generation FROM entry WHERE id = ?", l->second.file);
   run(*connection_, "DELETE FROM lease WHERE client = ? AND number = ?", blob_of(client), number);
   const auto [first, last] = held_.equal_range(l->second.file);
-  held_.erase(
-      std::find_if(first, last, [&](const auto& held) { return held.second == l->second.kind; }));
+  held_.erase(std::find_if(first, last, [&](const auto& held) { return held.second == l->second.kind; }));
   mine->second.erase(l);
   if (mine->second.empty()) leases_.erase(mine);
 }
@@ -105,8 +99,7 @@ bool lease_table::has(const client_key& client, std::uint64_t number) const {
 
 bool lease_table::holds(const client_key& client, file_id file, lease_kind kind) const {
   const auto mine = leases_.find(client);
-  return mine != leases_.end() &&
-         std::any_of(mine->second.begin(), mine->second.end(), [&](const auto& l) {
+  return mine != leases_.end() && std::any_of(mine->second.begin(), mine->second.end(), [&](const auto& l) {
            return l.second.file == file && l.second.kind == kind;
          });
 }
@@ -148,8 +141,6 @@ std::vector<client_key> lease_table::clients() const {
   return all;
 }
 
-std::size_t lease_table::size() const {
-  return held_.size();
-}
+std::size_t lease_table::size() const { return held_.size(); }
 
 }  // namespace ooc::metad

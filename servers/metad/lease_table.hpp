@@ -1,7 +1,7 @@
 // The locks and claims of files: leases of clients, by file.
 //
-// They are kept in the database too, so that a server that was killed knows them again; so is which files lost the lock of
-// their size while its holder may have been changing it.  Used by one thread.
+// They are kept in the database too, so that a server that was killed knows them again; so is which files lost the lock
+// of their size while its holder may have been changing it.  Used by one thread.
 #pragma once
 
 #include <cstdint>

@@ -17,24 +17,21 @@ namespace po = boost::program_options;
 
 std::chrono::seconds seconds(const servers::server_command_line& line, const char* name) {
   const auto n = line.get<unsigned>(name);
-  if (n == 0)
-    throw usage_error(errc::invalid_request, std::string("--") + name + " 0: give seconds");
+  if (n == 0) throw usage_error(errc::invalid_request, std::string("--") + name + " 0: give seconds");
   return std::chrono::seconds(n);
 }
 
 int run(int argc, char** argv) {
-  servers::server_command_line line(
-      "ooc-metad", "Keeps the name space of a store; its data are on I/O servers (ooc-iod).");
+  servers::server_command_line line("ooc-metad",
+                                    "Keeps the name space of a store; its data are on I/O servers (ooc-iod).");
   line.option()("folder", po::value<std::string>()->required(),
                 "where the metadata are kept; made into a store if missing or empty")(
       "listen", po::value<std::vector<std::string>>()->composing(),
       "ADDRESS:PORT, [IPv6]:PORT or unix:/PATH; several may be given (default 127.0.0.1:7420)")(
-      "nodes", po::value<std::uint32_t>()->default_value(0),
-      "number of I/O servers; needed when the store is made")(
+      "nodes", po::value<std::uint32_t>()->default_value(0), "number of I/O servers; needed when the store is made")(
       "key", po::value<std::string>()->default_value(""),
       "file with the cluster key (default $OOC_KEY, ~/.config/oocarray/key); without a key only "
-      "this machine is served")("max-connections", po::value<unsigned>()->default_value(1024),
-                                "at once")(
+      "this machine is served")("max-connections", po::value<unsigned>()->default_value(1024), "at once")(
       "grace", po::value<unsigned>()->default_value(30),
       "seconds a client that lost its connection may take to come back")(
       "memory", po::value<std::uint64_t>()->default_value(64),
@@ -54,8 +51,8 @@ int run(int argc, char** argv) {
   o.folder = line.get<std::string>("folder");
   o.nodes = line.get<std::uint32_t>("nodes");
   o.owner = {::geteuid(), ::getegid()};
-  o.listen = line.has("listen") ? line.get<std::vector<std::string>>("listen")
-                                : std::vector<std::string>{"127.0.0.1:7420"};
+  o.listen =
+      line.has("listen") ? line.get<std::vector<std::string>>("listen") : std::vector<std::string>{"127.0.0.1:7420"};
   o.key = wire::find_server_key(line.get<std::string>("key"));
   if (o.key) o.revoked = wire::revocations_of(wire::find_key_file(line.get<std::string>("key")));
   o.frames = line.frames();

@@ -18,16 +18,13 @@ std::string name_of(wire::pb::Operation op) {
 
 }  // namespace
 
-std::string metrics_of(const wire::pb::MetadataStatistics& s,
-                       const std::vector<node_table::state>& nodes) {
+std::string metrics_of(const wire::pb::MetadataStatistics& s, const std::vector<node_table::state>& nodes) {
   using servers::metrics_text;
   metrics_text t;
   t.process("ooc_metad", s.started_ns());
   metrics_text::labelled calls;
-  for (const auto& o : s.operations())
-    calls.emplace_back(name_of(o.op()), static_cast<double>(o.calls()));
-  t.counter("ooc_metad_calls_total", "Calls of the metadata service, failures included.",
-            "operation", calls);
+  for (const auto& o : s.operations()) calls.emplace_back(name_of(o.op()), static_cast<double>(o.calls()));
+  t.counter("ooc_metad_calls_total", "Calls of the metadata service, failures included.", "operation", calls);
   t.counter("ooc_metad_failures_total", "Calls and questions that were answered with an error.",
             static_cast<double>(s.failures()));
   t.gauge("ooc_metad_connections", "Open connections, those of I/O servers included.",
@@ -42,10 +39,8 @@ std::string metrics_of(const wire::pb::MetadataStatistics& s,
     size.emplace_back(node, static_cast<double>(n.known.disk_bytes));
     free.emplace_back(node, static_cast<double>(n.known.disk_free));
   }
-  t.gauge("ooc_metad_node_up", "1 for an I/O server that has been heard of within 10 s.", "node",
-          up);
-  t.gauge("ooc_metad_node_disk_size_bytes", "Size of its file system, as it said last.", "node",
-          size);
+  t.gauge("ooc_metad_node_up", "1 for an I/O server that has been heard of within 10 s.", "node", up);
+  t.gauge("ooc_metad_node_disk_size_bytes", "Size of its file system, as it said last.", "node", size);
   t.gauge("ooc_metad_node_disk_free_bytes", "Space in it, as it said last.", "node", free);
   return std::move(t).text();
 }

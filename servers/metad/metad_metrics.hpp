@@ -10,7 +10,6 @@
 
 namespace ooc::metad {
 
-std::string metrics_of(const wire::pb::MetadataStatistics& s,
-                       const std::vector<node_table::state>& nodes);
+std::string metrics_of(const wire::pb::MetadataStatistics& s, const std::vector<node_table::state>& nodes);
 
 }  // namespace ooc::metad

@@ -30,13 +30,12 @@ metad_server::metad_server(asio::io_context& context, metad_options options)
       folder_(options_.folder, options_.nodes, options_.owner),
       revoked_(options_.revoked, folder_.revoked()),
       clients_(options_.grace),
-      calls_(folder_, options_.capability_life, options_.grace,
-             [this](const client_key& c) { return clients_.alive(c); },
-             [this](const client_key& c) { return clients_.described(c); }),
+      calls_(
+          folder_, options_.capability_life, options_.grace, [this](const client_key& c) { return clients_.alive(c); },
+          [this](const client_key& c) { return clients_.described(c); }),
       nodes_(folder_),
       ticks_(context),
-      listeners_(context,
-                 [this](std::shared_ptr<wire::stream_socket> s) { accepted(std::move(s)); }),
+      listeners_(context, [this](std::shared_ptr<wire::stream_socket> s) { accepted(std::move(s)); }),
       places_(std::make_shared<servers::fair_share>(options_.max_connections, 1)),
       memory_(std::make_shared<servers::fair_share>(options_.memory, 64 << 10)) {
   if (options_.forget_node) {
@@ -88,14 +87,12 @@ asio::awaitable<void> metad_server::serve(std::shared_ptr<session> s) {
 servers::fair_share::claim metad_server::welcome(session& s) {
   const wire::hello_info& c = s.client();
   spdlog::debug("{} ({}): connected as user {}", s.peer(), c.name, c.who.uid);
-  if (c.role != wire::peer_role::client)
-    return servers::welcome_to(*places_, s.number_in_shares());
+  if (c.role != wire::peer_role::client) return servers::welcome_to(*places_, s.number_in_shares());
   // A client uses its newest connection only: what it sent on older ones is not run any more.
   for (const auto& other : sessions_) {
     if (other.get() == &s || !other->welcomed() || other->client().client != c.client) continue;
     if (other->client().connection >= c.connection)
-      throw wire::connection_error({EEXIST, std::generic_category()},
-                                   "this client has a newer connection");
+      throw wire::connection_error({EEXIST, std::generic_category()}, "this client has a newer connection");
     other->close();
   }
   auto place = servers::welcome_to(*places_, s.number_in_shares());
@@ -132,8 +129,8 @@ std::uint64_t metad_server::answer_room(wire::frame_kind kind, std::string_view 
   if (kind != wire::frame_kind::metadata) return 0;
   try {
     const wire::sent_call c = wire::decode_call(body);
-    const bool many = std::holds_alternative<storage::calls::list>(c.what) ||
-                      std::holds_alternative<storage::calls::ids>(c.what);
+    const bool many =
+        std::holds_alternative<storage::calls::list>(c.what) || std::holds_alternative<storage::calls::ids>(c.what);
     return many ? 4 << 20 : 0;
   } catch (const error&) {
     return 0;  // is refused when its turn has come
@@ -147,16 +144,11 @@ bool metad_server::holds_something(const session& s) const {
 std::string metad_server::answer(session& s, wire::frame_kind kind, std::string_view body) {
   try {
     switch (kind) {
-      case wire::frame_kind::metadata:
-        return call(s, body);
-      case wire::frame_kind::enlist:
-        return enlist(s, body);
-      case wire::frame_kind::cluster:
-        return cluster(s);
-      case wire::frame_kind::stats:
-        return statistics().SerializeAsString();
-      case wire::frame_kind::ping:
-        return {};
+      case wire::frame_kind::metadata: return call(s, body);
+      case wire::frame_kind::enlist: return enlist(s, body);
+      case wire::frame_kind::cluster: return cluster(s);
+      case wire::frame_kind::stats: return statistics().SerializeAsString();
+      case wire::frame_kind::ping: return {};
       default:
         throw usage_error({ENOSYS, std::generic_category()},
                           "a metadata server does not answer a " + wire::kind_name(kind));
@@ -197,8 +189,7 @@ std::string metad_server::enlist(session& s, std::string_view body) {
   r.disk_free = m.disk_free();
   try {
     if (nodes_.enlist(r, s.number()))
-      spdlog::info("node {} registered from {}: {}, folder {}", r.node, s.peer(), r.addresses[0],
-                   r.uuid);
+      spdlog::info("node {} registered from {}: {}, folder {}", r.node, s.peer(), r.addresses[0], r.uuid);
   } catch (const error& e) {
     spdlog::warn("{} ({}): registration refused: {}", s.peer(), s.client().name, e.what());
     throw;
@@ -251,9 +242,7 @@ wire::pb::MetadataStatistics metad_server::statistics() const {
   return reply;
 }
 
-std::string metad_server::metrics() const {
-  return metrics_of(statistics(), nodes_.states());
-}
+std::string metad_server::metrics() const { return metrics_of(statistics(), nodes_.states()); }
 
 void metad_server::drop_revoked() {
   revoked_.look();
@@ -273,8 +262,7 @@ asio::awaitable<void> metad_server::watch() {
     const auto now = std::chrono::steady_clock::now();
     for (const auto& s : std::vector(sessions_))
       if (const std::string why = s->fault(now); !why.empty()) {
-        spdlog::warn("{} ({}): dropped, it {}", s->peer(),
-                     s->welcomed() ? s->client().name : "not welcomed", why);
+        spdlog::warn("{} ({}): dropped, it {}", s->peer(), s->welcomed() ? s->client().name : "not welcomed", why);
         s->close();
       }
     drop_revoked();

@@ -29,15 +29,15 @@ namespace ooc::metad {
 
 struct metad_options {
   std::filesystem::path folder;
-  std::uint32_t nodes = 0;          ///< 0: the folder must hold a store already
-  storage::credentials owner;       ///< of the root folder of a new store
-  std::vector<std::string> listen;  ///< addresses
-  wire::key_ptr key;                ///< the cluster's; empty: loopback and Unix sockets only
-  std::filesystem::path revoked;    ///< the list of revoked keys; it need not be there
+  std::uint32_t nodes = 0;                         ///< 0: the folder must hold a store already
+  storage::credentials owner;                      ///< of the root folder of a new store
+  std::vector<std::string> listen;                 ///< addresses
+  wire::key_ptr key;                               ///< the cluster's; empty: loopback and Unix sockets only
+  std::filesystem::path revoked;                   ///< the list of revoked keys; it need not be there
   wire::encryption frames = wire::encryption::on;  ///< of those who have proven their keys
   unsigned max_connections = 1024;
   std::uint64_t memory = 64 << 20;  ///< bytes, for calls and answers that are large
-  std::chrono::seconds grace{30};  ///< for clients to come back
+  std::chrono::seconds grace{30};   ///< for clients to come back
   std::chrono::seconds capability_life{3600};
   std::optional<std::uint32_t> forget_node;  ///< another folder may take its place
   std::vector<std::uint32_t> missing_nodes;  ///< whose folders are not there
@@ -92,8 +92,8 @@ class metad_server final : public session_host {
   const std::shared_ptr<servers::fair_share> places_;
   const std::shared_ptr<servers::fair_share> memory_;
   storage::request_scheduler<std::function<void(bool)>> turns_{1, 1};  // a call is a turn
-  bool turning_ = false;  // somebody has the turn
-  bool posted_ = false;   // next_turn() will be called
+  bool turning_ = false;                                               // somebody has the turn
+  bool posted_ = false;                                                // next_turn() will be called
   std::vector<std::shared_ptr<session>> sessions_;
   std::uint64_t last_session_ = 0;
   std::uint64_t failures_ = 0;

@@ -29,9 +29,8 @@ constexpr std::uint32_t max_nodes = 4096;
 metadata_folder::metadata_folder(fs::path folder, std::uint32_t nodes, storage::credentials owner)
     : folder_(std::move(folder)) {
   if (nodes > max_nodes)
-    throw usage_error(
-        errc::invalid_request,
-        std::to_string(nodes) + " nodes: a store has at most " + std::to_string(max_nodes));
+    throw usage_error(errc::invalid_request,
+                      std::to_string(nodes) + " nodes: a store has at most " + std::to_string(max_nodes));
   std::error_code ec;
   fs::create_directories(folder_, ec);
   if (ec) throw io_error(ec, "folder '" + folder_.string() + "' cannot be made");
@@ -40,22 +39,15 @@ metadata_folder::metadata_folder(fs::path folder, std::uint32_t nodes, storage::
   servers::close_to_others(folder_);
   read();
   if (nodes != 0 && nodes != nodes_)
-    refuse_folder(folder_.native(), "is that of a store with " + std::to_string(nodes_) +
-                                        " nodes, not " + std::to_string(nodes) +
-                                        "; the number is chosen when a store is made");
+    refuse_folder(folder_.native(), "is that of a store with " + std::to_string(nodes_) + " nodes, not " +
+                                        std::to_string(nodes) + "; the number is chosen when a store is made");
 }
 
-fs::path metadata_folder::database() const {
-  return folder_ / storage::metadata_file_name;
-}
+fs::path metadata_folder::database() const { return folder_ / storage::metadata_file_name; }
 
-fs::path metadata_folder::signing_key() const {
-  return folder_ / key_name;
-}
+fs::path metadata_folder::signing_key() const { return folder_ / key_name; }
 
-fs::path metadata_folder::revoked() const {
-  return folder_ / revoked_name;
-}
+fs::path metadata_folder::revoked() const { return folder_ / revoked_name; }
 
 void metadata_folder::make(std::uint32_t nodes, storage::credentials owner) {
   if (fs::exists(folder_ / unfinished_name)) {
@@ -71,13 +63,12 @@ void metadata_folder::make(std::uint32_t nodes, storage::credentials owner) {
                                           stranger.path().filename().string() +
                                           "'); name such a folder, or a new or empty one");
   if (nodes == 0)
-    refuse_folder(folder_.native(),
-                  "holds no store yet: say how many I/O servers it shall have (--nodes)");
+    refuse_folder(folder_.native(), "holds no store yet: say how many I/O servers it shall have (--nodes)");
   servers::close_to_others(folder_);
   const std::string uuid = storage::new_uuid();
-  storage::write_durably(folder_ / unfinished_name,
-                         std::string(identity_name) + " " + std::to_string(storage::disk_format_version) +
-                             "\nstore " + uuid + "\nnodes " + std::to_string(nodes) + "\n");
+  storage::write_durably(folder_ / unfinished_name, std::string(identity_name) + " " +
+                                                        std::to_string(storage::disk_format_version) + "\nstore " +
+                                                        uuid + "\nnodes " + std::to_string(nodes) + "\n");
   storage::sync_folder(folder_);
   storage::make_metadata_database(database(), uuid, owner);
   const wire::capability_signer makes_the_key(signing_key());
@@ -89,18 +80,14 @@ void metadata_folder::make(std::uint32_t nodes, storage::credentials owner) {
 void metadata_folder::read() {
   std::ifstream in(folder_ / identity_name);
   if (!in)
-    throw io_error({errno, std::generic_category()},
-                   "'" + (folder_ / identity_name).string() + "' cannot be read");
+    throw io_error({errno, std::generic_category()}, "'" + (folder_ / identity_name).string() + "' cannot be read");
   std::string magic, store, nodes;
   int version = 0;
   in >> magic >> version >> store >> uuid_ >> nodes >> nodes_;
   if (in && version != storage::disk_format_version)
-    storage::refuse_version("folder '" + folder_.string() + "'", version,
-                            storage::disk_format_version);
-  if (!in || magic != identity_name || store != "store" || nodes != "nodes" || nodes_ == 0 ||
-      nodes_ > max_nodes)
-    refuse_folder(folder_.native(), std::string("has a damaged file '") + identity_name +
-                                        "'; restore it from a copy");
+    storage::refuse_version("folder '" + folder_.string() + "'", version, storage::disk_format_version);
+  if (!in || magic != identity_name || store != "store" || nodes != "nodes" || nodes_ == 0 || nodes_ > max_nodes)
+    refuse_folder(folder_.native(), std::string("has a damaged file '") + identity_name + "'; restore it from a copy");
 }
 
 }  // namespace ooc::metad

@@ -34,8 +34,7 @@ std::vector<std::string> split(const std::string& text) {
 }  // namespace
 
 node_table::node_table(const metadata_folder& folder)
-    : connection_(storage::open_metadata_database(folder.database(), folder.store_uuid())),
-      rows_(folder.nodes()) {
+    : connection_(storage::open_metadata_database(folder.database(), folder.store_uuid())), rows_(folder.nodes()) {
   connection_->execute(
       "CREATE TABLE IF NOT EXISTS node (id INTEGER PRIMARY KEY, uuid TEXT NOT NULL,"
       " addresses TEXT NOT NULL)");
@@ -50,29 +49,27 @@ node_table::node_table(const metadata_folder& folder)
 }
 
 void node_table::keep(const node_registration& r) {
-  run(*connection_, "INSERT OR REPLACE INTO node VALUES (?, ?, ?)", r.node, r.uuid,
-      joined(r.addresses));
+  run(*connection_, "INSERT OR REPLACE INTO node VALUES (?, ?, ?)", r.node, r.uuid, joined(r.addresses));
 }
 
 void node_table::require_right(const node_registration& r) const {
   const std::string name = "node " + std::to_string(r.node);
-  if (r.uuid.empty() || r.uuid.size() > 64 || r.addresses.empty() ||
-      r.addresses.size() > max_addresses)
+  if (r.uuid.empty() || r.uuid.size() > 64 || r.addresses.empty() || r.addresses.size() > max_addresses)
     refuse(name + ": a registration needs the folder's identity and 1 to 64 addresses");
   for (const std::string& a : r.addresses)
     if (a.empty() || a.size() > max_address || a.find_first_of(" \t\n") != a.npos)
       refuse(name + ": '" + a.substr(0, 50) + "' is not an address");
   const row& mine = rows_[r.node];
   if (!mine.known.uuid.empty() && mine.known.uuid != r.uuid)
-    refuse(name + " has its stripe objects in folder " + mine.known.uuid +
-           ", and the server at " + r.addresses.front() + " has another, " + r.uuid +
+    refuse(name + " has its stripe objects in folder " + mine.known.uuid + ", and the server at " +
+           r.addresses.front() + " has another, " + r.uuid +
            ", which is new, or was made for another store: put the node's own folder back (is its disk mounted?), "
            "or, if it is lost, give it up once with `ooc up --forget-node " +
            std::to_string(r.node) + "` (or ooc-metad --forget-node " + std::to_string(r.node) + ")");
   for (const row& other : rows_)
     if (&other != &mine && other.known.uuid == r.uuid)
-      refuse("folder " + r.uuid + " is that of node " + std::to_string(other.known.node) +
-             ", not of " + name + "; check --node");
+      refuse("folder " + r.uuid + " is that of node " + std::to_string(other.known.node) + ", not of " + name +
+             "; check --node");
 }
 
 bool node_table::enlist(const node_registration& r, std::uint64_t connection) {
@@ -87,8 +84,7 @@ bool node_table::enlist(const node_registration& r, std::uint64_t connection) {
     throw;
   }
   const bool same_place = mine.known.addresses == r.addresses && mine.known.uuid == r.uuid;
-  const bool news =
-      !same_place || mine.connection != connection || mine.known.incarnation != r.incarnation;
+  const bool news = !same_place || mine.connection != connection || mine.known.incarnation != r.incarnation;
   if (!same_place) keep(r);
   mine = {r, connection, clock::now(), {}, {}};
   return news;
@@ -103,9 +99,10 @@ void node_table::set_missing(std::uint32_t node) {
   if (node >= rows_.size()) refuse("--missing-node " + std::to_string(node) + ": no such node");
   if (rows_[node].known.uuid.empty()) return;  // it is to be made
   const std::string n = std::to_string(node);
-  rows_[node].refused = "the folder of node " + n + " was missing, or another one, when the servers were started: when "
-                        "its disk is mounted, `ooc up` starts it; if it is lost, `ooc up --forget-node " + n +
-                        "` goes on with an empty one";
+  rows_[node].refused = "the folder of node " + n +
+                        " was missing, or another one, when the servers were started: when "
+                        "its disk is mounted, `ooc up` starts it; if it is lost, `ooc up --forget-node " +
+                        n + "` goes on with an empty one";
   rows_[node].refused_until = clock::time_point::max();
 }
 

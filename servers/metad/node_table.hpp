@@ -39,8 +39,8 @@ class node_table {
   bool enlist(const node_registration& r, std::uint64_t connection);
   /// The connection has ended.
   void lost(std::uint64_t connection);
-  /// The node's folder is not there, as who starts the servers has seen, so nobody waits for a node that was there before
-  /// until it registers.
+  /// The node's folder is not there, as who starts the servers has seen, so nobody waits for a node that was there
+  /// before until it registers.
   void set_missing(std::uint32_t node);
   /// Forgets which folder the node had; another may take its place.
   void forget(std::uint32_t node);

@@ -34,8 +34,8 @@ revocation_watch::revocation_watch(std::filesystem::path file, std::filesystem::
 void revocation_watch::read() {
   seen_ = look_at(file_);
   if (seen_.st_ino == 0 && !current_->empty())
-    spdlog::error("list of revoked keys '{}' has gone: restore it; keys of {} users stay revoked",
-                  file_.string(), current_->by_user().size());
+    spdlog::error("list of revoked keys '{}' has gone: restore it; keys of {} users stay revoked", file_.string(),
+                  current_->by_user().size());
   auto all = *current_;
   if (!all.add(wire::revocations::read(file_))) return;
   spdlog::info("{}: keys of {} users are revoked", file_.string(), all.by_user().size());
@@ -43,8 +43,7 @@ void revocation_watch::read() {
   try {
     current_->write(memory_);
   } catch (const error& e) {  // a full disk is no reason to serve nobody
-    spdlog::error("{}; after this server has ended, the list alone says which keys are revoked",
-                  e.what());
+    spdlog::error("{}; after this server has ended, the list alone says which keys are revoked", e.what());
   }
 }
 

@@ -36,8 +36,7 @@ spdlog::level::level_enum level_of(const std::exception& e) {
 
 }  // namespace
 
-session::session(session_host& host, std::shared_ptr<wire::stream_socket> socket,
-                 std::uint64_t number)
+session::session(session_host& host, std::shared_ptr<wire::stream_socket> socket, std::uint64_t number)
     : host_(host),
       socket_(std::move(socket)),
       sender_(std::make_shared<wire::frame_sender>(socket_)),
@@ -55,11 +54,9 @@ void session::close() {
 
 std::string session::fault(std::chrono::steady_clock::time_point now) {
   if (closed_) return {};
-  if (!welcomed_)
-    return now - accepted_ > handshake_limit ? "has not said who it is for 10 s" : "";
+  if (!welcomed_) return now - accepted_ > handshake_limit ? "has not said who it is for 10 s" : "";
   const bool to_be_taken = sender_->stuck_since() != std::chrono::steady_clock::time_point::max();
-  if (going_.too_slow(now, to_be_taken, sender_->taken()))
-    return "has taken less than 16 KiB/s of its answer for 10 s";
+  if (going_.too_slow(now, to_be_taken, sender_->taken())) return "has taken less than 16 KiB/s of its answer for 10 s";
   if (coming_.too_slow(now, reader_.inside() && !waiting_, reader_.received()))
     return "has sent less than 16 KiB/s of a call for 10 s";
   return {};
@@ -106,8 +103,8 @@ asio::awaitable<servers::fair_share::claim> session::take_memory(std::uint64_t b
   waiting_ = true;
   const auto ask = [this, bytes](auto go) { host_.memory()->take(who_, bytes, std::move(go)); };
   const auto gone = [this] { return closed_; };
-  servers::fair_share::claim got = co_await servers::await_grant<servers::fair_share::claim>(
-      socket_->get_executor(), ask, gone);
+  servers::fair_share::claim got =
+      co_await servers::await_grant<servers::fair_share::claim>(socket_->get_executor(), ask, gone);
   waiting_ = false;
   co_return got;
 }
@@ -143,8 +140,7 @@ asio::awaitable<void> session::answer(const frame_header& h, servers::fair_share
   } catch (const std::exception& e) {
     reply.flags |= frame_header::failed;
     body = wire::encode_failure(e);
-    spdlog::log(level_of(e), "{} ({}), {}: {}", peer_, client_.name, wire::kind_name(h.kind),
-                e.what());
+    spdlog::log(level_of(e), "{} ({}), {}: {}", peer_, client_.name, wire::kind_name(h.kind), e.what());
   }
   const auto self = shared_from_this();
   sender_->send({wire::encode_frame(reply, body), {}, [self](bool) {
@@ -155,9 +151,8 @@ asio::awaitable<void> session::answer(const frame_header& h, servers::fair_share
     memory = {};
     memory = host_.memory()->try_take(who_, left);
     if (!memory)
-      throw wire::connection_error(
-          std::make_error_code(std::errc::not_enough_memory),
-          "it has not taken its answer, and there is no memory to keep it in (--memory)");
+      throw wire::connection_error(std::make_error_code(std::errc::not_enough_memory),
+                                   "it has not taken its answer, and there is no memory to keep it in (--memory)");
   }
   while (!closed_ && sender_->queued_bytes() != 0) {
     boost::system::error_code ignored;

@@ -74,9 +74,7 @@ class session : public std::enable_shared_from_this<session> {
   /// When the peer last asked something.
   std::chrono::steady_clock::time_point heard() const noexcept { return heard_; }
   /// True where nothing is lost with the connection.
-  bool may_give_way() const {
-    return !busy_ && !reader_.inside() && !host_.holds_something(*this);
-  }
+  bool may_give_way() const { return !busy_ && !reader_.inside() && !host_.holds_something(*this); }
   /// No other session of this server has it.
   std::uint64_t number() const noexcept { return number_; }
 
@@ -84,8 +82,7 @@ class session : public std::enable_shared_from_this<session> {
   boost::asio::awaitable<void> shake_hands();
   boost::asio::awaitable<void> serve(const wire::frame_header& h);
   boost::asio::awaitable<servers::fair_share::claim> take_memory(std::uint64_t bytes);
-  boost::asio::awaitable<void> answer(const wire::frame_header& h,
-                                      servers::fair_share::claim memory);
+  boost::asio::awaitable<void> answer(const wire::frame_header& h, servers::fair_share::claim memory);
 
   session_host& host_;
   const std::shared_ptr<wire::stream_socket> socket_;

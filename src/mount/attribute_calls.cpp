@@ -111,8 +111,8 @@ int set_own(file_system& fs, file_id id, std::string_view key, std::string_view 
   if (key == "striping") {
     ooc::striping s;
     unsigned long long sf = 0;
-    if (std::sscanf(std::string(value).c_str(), "%u,%u,%llu", &s.sn, &s.nn, &sf) != 3 ||
-        s.sn >= core.nodes().size() || s.nn > core.nodes().size())
+    if (std::sscanf(std::string(value).c_str(), "%u,%u,%llu", &s.sn, &s.nn, &sf) != 3 || s.sn >= core.nodes().size() ||
+        s.nn > core.nodes().size())
       return EINVAL;
   }
   if (key != "shape") {
@@ -130,8 +130,7 @@ int set_own(file_system& fs, file_id id, std::string_view key, std::string_view 
   return 0;
 }
 
-void setxattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* value, std::size_t size,
-              int flags) {
+void setxattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* value, std::size_t size, int flags) {
   answer_errors(req, [&](file_system& fs) {
     const bool own = std::string_view(name).starts_with(own_space);
     if (!own && !may_change(req, name)) return;

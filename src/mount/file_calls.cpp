@@ -17,9 +17,7 @@ using storage::entry_kind;
 
 namespace {
 
-file_system::handle& handle_of(const fuse_file_info* fi) {
-  return *reinterpret_cast<file_system::handle*>(fi->fh);
-}
+file_system::handle& handle_of(const fuse_file_info* fi) { return *reinterpret_cast<file_system::handle*>(fi->fh); }
 
 std::unique_ptr<file_system::handle> open_handle(file_system& fs, file_id id, fuse_file_info* fi) {
   auto h = std::make_unique<file_system::handle>();
@@ -34,9 +32,7 @@ std::unique_ptr<file_system::handle> open_handle(file_system& fs, file_id id, fu
   return h;
 }
 
-void close_handle(file_system& fs, std::unique_ptr<file_system::handle> h) {
-  fs.release(h->id, h->file, h->write);
-}
+void close_handle(file_system& fs, std::unique_ptr<file_system::handle> h) { fs.release(h->id, h->file, h->write); }
 
 /// A call that is answered later, as long as one of its copies lives.
 std::shared_ptr<void> under_way(file_system& fs) {
@@ -104,14 +100,12 @@ void read(fuse_req_t req, fuse_ino_t, std::size_t size, off_t offset, fuse_file_
                                if (error != 0)
                                  fuse_reply_err(req, error);
                                else
-                                 fuse_reply_buf(req, reinterpret_cast<const char*>(bytes.data()),
-                                                bytes.size());
+                                 fuse_reply_buf(req, reinterpret_cast<const char*>(bytes.data()), bytes.size());
                              });
   });
 }
 
-void write(fuse_req_t req, fuse_ino_t, const char* data, std::size_t size, off_t offset,
-           fuse_file_info* fi) {
+void write(fuse_req_t req, fuse_ino_t, const char* data, std::size_t size, off_t offset, fuse_file_info* fi) {
   answer_errors(req, [&](file_system& fs) {
     auto& h = handle_of(fi);
     if (const int error = h.file->take_error(h.errors_seen)) return (void)fuse_reply_err(req, error);
@@ -128,8 +122,8 @@ void write(fuse_req_t req, fuse_ino_t, const char* data, std::size_t size, off_t
       if (error != 0 || !h.synchronous) return answer(error);
       fs.jobs().post([file = h.file, answer] { file->sync(answer); });
     };
-    h.file->write(static_cast<std::uint64_t>(offset), {reinterpret_cast<const std::byte*>(data), size},
-                  h.through, synced);
+    h.file->write(static_cast<std::uint64_t>(offset), {reinterpret_cast<const std::byte*>(data), size}, h.through,
+                  synced);
   });
 }
 
@@ -179,19 +173,15 @@ void fallocate(fuse_req_t req, fuse_ino_t, int mode, off_t offset, off_t length,
     const std::uint64_t end = begin + static_cast<std::uint64_t>(length);
     int error = 0;
     switch (mode & ~FALLOC_FL_KEEP_SIZE) {
-      case 0:
-        error = h.file->allocate(end, keep);
-        break;
+      case 0: error = h.file->allocate(end, keep); break;
       case FALLOC_FL_PUNCH_HOLE:
       case FALLOC_FL_ZERO_RANGE: {
         const std::uint64_t size = h.file->size();
         if (begin < std::min(end, size)) error = erase(h, begin, std::min(end, size) - begin);
-        if (error == 0 && end > size && (mode & FALLOC_FL_ZERO_RANGE) != 0)
-          error = h.file->allocate(end, keep);
+        if (error == 0 && end > size && (mode & FALLOC_FL_ZERO_RANGE) != 0) error = h.file->allocate(end, keep);
         break;
       }
-      default:
-        error = EOPNOTSUPP;
+      default: error = EOPNOTSUPP;
     }
     fuse_reply_err(req, error);
   });

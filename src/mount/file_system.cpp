@@ -172,13 +172,11 @@ void rmdir(fuse_req_t req, fuse_ino_t parent, const char* name) {
   });
 }
 
-void rename(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t to_parent, const char* to,
-            unsigned flags) {
+void rename(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t to_parent, const char* to, unsigned flags) {
   answer_errors(req, [&](file_system& fs) {
     if ((flags & ~unsigned{RENAME_NOREPLACE}) != 0) return (void)fuse_reply_err(req, EINVAL);
     const auto claim = claim_unused_array(fs, {to_parent, to}, "replaced");
-    const entry replaced =
-        fs.metadata().move({parent, name}, {to_parent, to}, (flags & RENAME_NOREPLACE) == 0);
+    const entry replaced = fs.metadata().move({parent, name}, {to_parent, to}, (flags & RENAME_NOREPLACE) == 0);
     if (replaced.id != 0) fs.removed(replaced);
     fuse_reply_err(req, 0);
   });

@@ -32,11 +32,11 @@ struct space {
 };
 
 struct mount_options {
-  std::string url;              ///< shown in the table of mounts
+  std::string url;  ///< shown in the table of mounts
   std::string folder;
   bool read_only = false;
-  bool single = false;          ///< nobody else uses the store: the kernel caches writes, names and attributes
-  std::vector<std::string> fuse{};  ///< options for libfuse: "allow_other"
+  bool single = false;               ///< nobody else uses the store: the kernel caches writes, names and attributes
+  std::vector<std::string> fuse{};   ///< options for libfuse: "allow_other"
   std::function<space()> ask_space;  ///< of the disks of all nodes
 };
 
@@ -96,8 +96,8 @@ struct file_system::handle {
   std::shared_ptr<live_file> file;
   file_id id = 0;
   bool write = false;
-  bool through = false;       ///< O_DIRECT, O_SYNC, O_DSYNC
-  bool synchronous = false;   ///< O_SYNC, O_DSYNC
+  bool through = false;      ///< O_DIRECT, O_SYNC, O_DSYNC
+  bool synchronous = false;  ///< O_SYNC, O_DSYNC
   std::uint64_t errors_seen = 0;
 };
 
@@ -107,9 +107,7 @@ struct file_system::folder_handle {
   bool complete OOC_GUARDED_BY(reading) = false;
 };
 
-inline file_system& system_of(fuse_req_t req) {
-  return *static_cast<file_system*>(fuse_req_userdata(req));
-}
+inline file_system& system_of(fuse_req_t req) { return *static_cast<file_system*>(fuse_req_userdata(req)); }
 
 /// Runs a call; what it throws is the answer.
 template <class F>

@@ -72,9 +72,9 @@ void live_file::close(bool write) {
     if (--writers_ != 0) return;
   }
   if (const int error = flush_and_wait())
-    detail::log_error("mount: '" + bytes_.current()->meta.path +
-                      "': its size could not be told, and what was written past the former one is lost: " +
-                      std::strerror(error));
+    detail::log_error(
+        "mount: '" + bytes_.current()->meta.path +
+        "': its size could not be told, and what was written past the former one is lost: " + std::strerror(error));
   const lock_guard changing(changing_);
   {
     const lock_guard lock(mutex_);
@@ -259,7 +259,8 @@ void live_file::read(std::uint64_t offset, std::size_t length, read_answer done)
   if (offset == end) return done(0, {});
   if (longer) (void)bytes_.refreshed();  // another has made it longer
   const auto t = ranges_.enter({{offset, end}}, false);
-  const auto ended = [self = shared_from_this(), t, done = std::move(done)](int error, std::span<const std::byte> bytes) {
+  const auto ended = [self = shared_from_this(), t, done = std::move(done)](int error,
+                                                                            std::span<const std::byte> bytes) {
     self->ranges_.leave(t);
     done(error, bytes);
   };

@@ -3,18 +3,19 @@
 //     written --> in the buffer --seal()--> on their way --ended()--> stored --publish()--> seen by others
 //                 (write_buffer)            (outgoing_write)         (unpublished)
 //
-// A write is answered when its bytes are here; a transfer of bytes that another one has or that are still here waits for it
-// (range_queue).  Errors of what is sent later come out of the next write, flush or sync of each handle.  So what is
-// here is as safe as what is in the page cache of the kernel: gone if the mount is killed, durable after sync().
+// A write is answered when its bytes are here; a transfer of bytes that another one has or that are still here waits
+// for it (range_queue).  Errors of what is sent later come out of the next write, flush or sync of each handle.  So
+// what is here is as safe as what is in the page cache of the kernel: gone if the mount is killed, durable after
+// sync().
 //
 // The size is the file's own while it is open: it grows with each write, and the end of what was stored is told to the
-// metadata service by flush(), sync() and the last close of a writer.  Another program may cut the file off meanwhile: what
-// a flush sends, and once a second what is sent before one, first asks how long the file is.  growing_file knows the file, and
-// makes room: ahead of what is written, once 1 MiB was put together.  It goes back after the last writer.
+// metadata service by flush(), sync() and the last close of a writer.  Another program may cut the file off meanwhile:
+// what a flush sends, and once a second what is sent before one, first asks how long the file is.  growing_file knows
+// the file, and makes room: ahead of what is written, once 1 MiB was put together.  It goes back after the last writer.
 //
 // Any thread may call.  Functions with an `answer` do not wait for transfers, but wait for the metadata service and
-// for the growth of stripe objects where the file must grow; so an `answer`, which runs on any thread, also on one that a
-// node answers on, calls none of them.  The others wait.
+// for the growth of stripe objects where the file must grow; so an `answer`, which runs on any thread, also on one that
+// a node answers on, calls none of them.  The others wait.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +42,8 @@ class live_file : public std::enable_shared_from_this<live_file> {
   live_file(std::shared_ptr<storage::store_core> core, job_threads<>& jobs, file_id id)
       : jobs_(jobs), id_(id), bytes_(std::move(core)) {}
 
-  /// Finds the file as it is now, and opens it for writing if it was not; throws as store_core::open does.  `removed`: it was
-  /// removed while it was open, and goes when the last one closes it.
+  /// Finds the file as it is now, and opens it for writing if it was not; throws as store_core::open does.  `removed`:
+  /// it was removed while it was open, and goes when the last one closes it.
   void open(bool write, bool removed = false);
   void close(bool write);
   /// Somebody here has it open for writing.

@@ -48,8 +48,7 @@ int make_room(storage::growing_file& file, std::uint64_t end, bool stream, bool 
   }
 }
 
-outgoing_write::outgoing_write(write_buffer& from, storage::growing_file& file, job_threads<>& jobs,
-                               range_queue& queue)
+outgoing_write::outgoing_write(write_buffer& from, storage::growing_file& file, job_threads<>& jobs, range_queue& queue)
     : file_(file), jobs_(jobs), queue_(queue), stream_(from.full()) {
   wanted_ = std::make_shared<const request>(from.wanted());
   bytes_ = wanted_->bytes();

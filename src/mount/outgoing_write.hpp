@@ -5,8 +5,8 @@
 //                                 +-- cut off, or no ---+   room is made again; where none was found, once more after
 //                                     space                 the stripe objects of removed files have gone
 //
-// Where the file finds no room for all of them, those before the end of its room are sent, and the error is that of the rest.
-// Any thread may call; send() once, and the rest when it has ended.
+// Where the file finds no room for all of them, those before the end of its room are sent, and the error is that of the
+// rest. Any thread may call; send() once, and the rest when it has ended.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,8 @@
 
 namespace ooc::mount {
 
-/// growing_file::make_room() as an errno: EFBIG for an array.  `ask`: what is known of the file may not even be a second old.
+/// growing_file::make_room() as an errno: EFBIG for an array.  `ask`: what is known of the file may not even be a
+/// second old.
 int make_room(storage::growing_file& file, std::uint64_t end, bool stream, bool ask);
 
 class outgoing_write : public std::enable_shared_from_this<outgoing_write> {
@@ -52,11 +53,11 @@ class outgoing_write : public std::enable_shared_from_this<outgoing_write> {
   page_memory memory_;
   const bool stream_;
   std::shared_ptr<const request> wanted_;
-  std::uint64_t begin_ = 0;    // in the file
+  std::uint64_t begin_ = 0;  // in the file
   std::size_t bytes_ = 0;
   range_queue::ticket place_;
   std::function<void(int)> ended_;
-  int lost_ = 0;               // errno of what found no room
+  int lost_ = 0;  // errno of what found no room
   bool found_no_space_ = false;
   storage::growing_file::snapshot sent_as_;
   storage::stored_end stored_;

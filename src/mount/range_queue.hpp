@@ -24,7 +24,7 @@ class range_queue {
   struct item {
     std::vector<range> ranges;  // in their order in the file, none within another
     bool writes;
-    bool ready;    // may start, as far as its maker knows
+    bool ready;  // may start, as far as its maker knows
     bool started = false;
     std::function<void()> go;
   };

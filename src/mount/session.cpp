@@ -19,10 +19,16 @@ struct arguments {
     add("ooc");
     std::string name;  // a comma would end the option
     for (const char c : o.url) name += c == ',' ? std::string("\\,") : std::string(1, c);
-    add("-o" "fsname=" + name);
-    add("-o" "subtype=ooc");
-    add("-o" "default_permissions");
-    if (o.read_only) add("-o" "ro");
+    add("-o"
+        "fsname=" +
+        name);
+    add("-o"
+        "subtype=ooc");
+    add("-o"
+        "default_permissions");
+    if (o.read_only)
+      add("-o"
+          "ro");
     for (const std::string& f : o.fuse) add("-o" + f);
   }
   ~arguments() { fuse_opt_free_args(&all); }

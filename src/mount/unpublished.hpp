@@ -3,8 +3,8 @@
 //
 //     told --wrote()--> not told --stored()--> not told, with an end --told()--> told
 //
-// The size is the file's own while anything is not told: what others say of it can only make it longer.  The end of what
-// was stored counts for the cuts that were known when it was sent (stored_end).  Guarded by its owner.
+// The size is the file's own while anything is not told: what others say of it can only make it longer.  The end of
+// what was stored counts for the cuts that were known when it was sent (stored_end).  Guarded by its owner.
 #pragma once
 
 #include <algorithm>
@@ -61,8 +61,8 @@ class unpublished {
   /// The news to be told of a file that was `known` to have so many bytes.
   std::optional<news> to_tell(std::uint64_t known) {
     if (!modified_ns_) return {};
-    // Several MiB are on their way together: where one of them finds no room, and one behind it does, the file would get a
-    // hole.  Only of what was appended in one run: else bytes would go that their writer knows to be stored.
+    // Several MiB are on their way together: where one of them finds no room, and one behind it does, the file would
+    // get a hole.  Only of what was appended in one run: else bytes would go that their writer knows to be stored.
     if (appended_ && no_room_from_ && *no_room_from_ >= known) stored_.end = std::min(stored_.end, *no_room_from_);
     return news{stored_, *modified_ns_};
   }
@@ -90,8 +90,8 @@ class unpublished {
   std::uint64_t size_;
   std::optional<std::int64_t> modified_ns_;
   storage::stored_end stored_;
-  std::optional<std::uint64_t> last_;          // end of the last write
-  bool appended_ = true;                       // each write began where the one before ended, and before any was refused
+  std::optional<std::uint64_t> last_;  // end of the last write
+  bool appended_ = true;               // each write began where the one before ended, and before any was refused
   std::optional<std::uint64_t> no_room_from_;  // the first byte that was refused
 };
 

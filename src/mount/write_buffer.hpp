@@ -38,7 +38,8 @@ class write_buffer {
   /// One past the last byte of the file that is here; 0: none is.
   std::uint64_t file_end() const;
 
-  /// Keeps so many of the first of `bytes`, not always all; 0: they find no place until release().  Throws std::bad_alloc.
+  /// Keeps so many of the first of `bytes`, not always all; 0: they find no place until release().  Throws
+  /// std::bad_alloc.
   std::size_t put(std::uint64_t at, std::span<const std::byte> bytes);
 
   /// The place of everything in the file, and in the memory that release() gives.

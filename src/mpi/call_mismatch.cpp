@@ -31,8 +31,7 @@ call_header::call_header(std::string_view operation, std::string_view call, std:
   std::copy_n(call.data(), std::min(call.size(), text.size() - 1), text.data());
 }
 
-call_header::call_header(std::string_view operation, std::string_view call,
-                         std::span<const std::byte> brought)
+call_header::call_header(std::string_view operation, std::string_view call, std::span<const std::byte> brought)
     : call_header(operation, call, brought.size()) {
   if (payload_fits()) std::copy(brought.begin(), brought.end(), bytes.begin());
 }

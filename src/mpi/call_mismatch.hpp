@@ -26,8 +26,7 @@ struct call_header {
   call_header() = default;
   call_header(std::string_view operation, std::string_view call, std::uint64_t payload);
   /// With its payload, if that fits.
-  call_header(std::string_view operation, std::string_view call,
-              std::span<const std::byte> brought);
+  call_header(std::string_view operation, std::string_view call, std::span<const std::byte> brought);
   bool payload_fits() const noexcept { return payload <= bytes.size(); }
   bool same_call(const call_header& o) const noexcept { return hash == o.hash; }
 };

@@ -11,8 +11,7 @@ void check(int code, const char* operation) {
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
   MPI_Error_string(code, text, &length);
-  throw io_error::in_full(std::make_error_code(std::errc::io_error),
-                          std::string(operation) + " failed: " + text);
+  throw io_error::in_full(std::make_error_code(std::errc::io_error), std::string(operation) + " failed: " + text);
 }
 
 }  // namespace ooc::mpi

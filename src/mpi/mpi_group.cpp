@@ -112,8 +112,7 @@ class group final : public process_group {
       all.assign(mine.begin(), mine.end());
     else
       all.resize(length);
-    start(MPI_Ibcast(all.data(), counted(length, call), MPI_BYTE, root, data_, new_request()),
-          "MPI_Ibcast");
+    start(MPI_Ibcast(all.data(), counted(length, call), MPI_BYTE, root, data_, new_request()), "MPI_Ibcast");
     wait(call);
     return std::exchange(all, {});
   }
@@ -137,9 +136,8 @@ class group final : public process_group {
     counted(total, call);
     t.own.assign(mine.begin(), mine.end());
     t.data.resize(total);
-    start(MPI_Iallgatherv(t.own.data(), t.counts[static_cast<std::size_t>(rank_)], MPI_BYTE,
-                          t.data.data(), t.counts.data(), t.places.data(), MPI_BYTE, data_,
-                          new_request()),
+    start(MPI_Iallgatherv(t.own.data(), t.counts[static_cast<std::size_t>(rank_)], MPI_BYTE, t.data.data(),
+                          t.counts.data(), t.places.data(), MPI_BYTE, data_, new_request()),
           "MPI_Iallgatherv");
     wait(call);
     for (std::size_t i = 0; i < calls.size(); ++i) {
@@ -157,16 +155,14 @@ class group final : public process_group {
     const MPI_Op op = how == reduction::sum ? MPI_SUM : how == reduction::max ? MPI_MAX : MPI_MIN;
     std::vector<std::uint64_t>& v = kept_->values;
     v.assign(values.begin(), values.end());
-    start(MPI_Iallreduce(MPI_IN_PLACE, v.data(), counted(v.size(), call), MPI_UINT64_T, op, data_,
-                         new_request()),
+    start(MPI_Iallreduce(MPI_IN_PLACE, v.data(), counted(v.size(), call), MPI_UINT64_T, op, data_, new_request()),
           "MPI_Iallreduce");
     wait(call);
     std::copy(v.begin(), v.end(), values.begin());
   }
 
   void exchange(std::string_view call, std::span<const std::span<const std::byte>> out,
-                std::span<const std::span<std::byte>> in,
-                std::shared_ptr<const void> owner) override {
+                std::span<const std::span<std::byte>> in, std::shared_ptr<const void> owner) override {
     for (const auto& to : in) counted(to.size(), call);
     for (const auto& from : out) counted(from.size(), call);
     meet({"exchange", call, 0}, call);
@@ -174,15 +170,13 @@ class group final : public process_group {
     for (int r = 0; r < size_; ++r) {
       const std::span<std::byte> to = in[static_cast<std::size_t>(r)];
       if (r == rank_ || to.empty()) continue;
-      start(MPI_Irecv(to.data(), static_cast<int>(to.size()), MPI_BYTE, r, exchange_tag, data_,
-                      new_request()),
+      start(MPI_Irecv(to.data(), static_cast<int>(to.size()), MPI_BYTE, r, exchange_tag, data_, new_request()),
             "MPI_Irecv");
     }
     for (int r = 0; r < size_; ++r) {
       const std::span<const std::byte> from = out[static_cast<std::size_t>(r)];
       if (r == rank_ || from.empty()) continue;
-      start(MPI_Isend(from.data(), static_cast<int>(from.size()), MPI_BYTE, r, exchange_tag, data_,
-                      new_request()),
+      start(MPI_Isend(from.data(), static_cast<int>(from.size()), MPI_BYTE, r, exchange_tag, data_, new_request()),
             "MPI_Isend");
     }
     wait(call, std::chrono::microseconds(100));
@@ -209,9 +203,8 @@ class group final : public process_group {
 
   static int counted(std::uint64_t n, std::string_view call) {
     if (n > std::numeric_limits<int>::max())
-      throw usage_error(errc::invalid_request,
-                        std::string(call) + ": the ranks exchange " + std::to_string(n) +
-                            " bytes, and one operation carries at most 2^31 - 1");
+      throw usage_error(errc::invalid_request, std::string(call) + ": the ranks exchange " + std::to_string(n) +
+                                                   " bytes, and one operation carries at most 2^31 - 1");
     return static_cast<int>(n);
   }
 
@@ -224,12 +217,11 @@ class group final : public process_group {
     transfer& t = *kept_;
     t.own_call = mine;
     t.calls.assign(static_cast<std::size_t>(size_), {});
-    start(MPI_Iallgather(&t.own_call, sizeof(call_header), MPI_BYTE, t.calls.data(),
-                         sizeof(call_header), MPI_BYTE, data_, new_request()),
+    start(MPI_Iallgather(&t.own_call, sizeof(call_header), MPI_BYTE, t.calls.data(), sizeof(call_header), MPI_BYTE,
+                         data_, new_request()),
           "MPI_Iallgather");
     wait(call);
-    if (const std::string differ = difference(t.calls); !differ.empty())
-      throw usage_error(errc::not_together, differ);
+    if (const std::string differ = difference(t.calls); !differ.empty()) throw usage_error(errc::not_together, differ);
     return t.calls;
   }
 
@@ -241,8 +233,7 @@ class group final : public process_group {
   MPI_Request* new_request() { return &requests_.emplace_back(MPI_REQUEST_NULL); }
 
   /// Large messages advance only when they are tested: then naps must be short.
-  void wait(std::string_view call,
-            std::chrono::nanoseconds longest_nap = std::chrono::milliseconds(1)) {
+  void wait(std::string_view call, std::chrono::nanoseconds longest_nap = std::chrono::milliseconds(1)) {
     const clock::time_point begin = clock::now(), end = begin + deadline_;
     patience p(longest_nap);
     for (;;) {
@@ -251,14 +242,12 @@ class group final : public process_group {
       for (int r = 0; r < size_; ++r) {
         const notice_board::standing& s = board_->of(r);
         if (s.left && s.at < operations_)
-          give_up(
-              call, std::errc::connection_aborted,
-              "rank " + std::to_string(r) + " left: an exception ended its part of the program");
+          give_up(call, std::errc::connection_aborted,
+                  "rank " + std::to_string(r) + " left: an exception ended its part of the program");
         if (s.gave_up && s.at >= operations_) expire(call);
       }
       int done = 0;
-      start(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done,
-                        MPI_STATUSES_IGNORE),
+      start(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE),
             "MPI_Testall");
       if (done) return requests_.clear();
       const clock::time_point now = clock::now();
@@ -283,8 +272,7 @@ class group final : public process_group {
     // Where all have come, what they exchange is on its way.
     if (missing.empty() || waiting.front() != rank_) return;
     storage::notice("rank " + list_of_ranks(waiting) + (waiting.size() == 1 ? " waits" : " wait") + " for rank " +
-                    list_of_ranks(missing) + " in " + std::string(call) + ", " +
-                    storage::until_text(end, deadline_));
+                    list_of_ranks(missing) + " in " + std::string(call) + ", " + storage::until_text(end, deadline_));
   }
 
   [[noreturn]] void give_up(std::string_view call, std::errc code, const std::string& why) {
@@ -303,11 +291,10 @@ class group final : public process_group {
       board_->read();
       missing.clear();
       for (int r = 0; r < size_; ++r)
-        if (r != rank_ && !(board_->of(r).gave_up && board_->of(r).at >= operations_))
-          missing.push_back(r);
+        if (r != rank_ && !(board_->of(r).gave_up && board_->of(r).at >= operations_)) missing.push_back(r);
     } while (!missing.empty() && clock::now() < end);
-    const std::string waited = " within " + std::to_string(deadline_.count()) +
-                               " ms: it has died, is busy, or waits elsewhere";
+    const std::string waited =
+        " within " + std::to_string(deadline_.count()) + " ms: it has died, is busy, or waits elsewhere";
     give_up(call, std::errc::timed_out,
             missing.empty() ? "the ranks came too late: others had given up waiting"
                             : "rank " + list_of_ranks(missing) + " did not come" + waited);
@@ -324,7 +311,7 @@ class group final : public process_group {
   std::uint64_t operations_ = 0;
   std::uint64_t told_in_ = 0;  ///< the operation in which the others were told that this rank waits
   clock::time_point said_at_;  ///< when a line is to say it
-  std::string broken_;  ///< why the group is of no further use
+  std::string broken_;         ///< why the group is of no further use
 };
 
 }  // namespace

@@ -28,8 +28,7 @@ void notice_board::read() {
     check(MPI_Iprobe(MPI_ANY_SOURCE, tag, comm_, &arrived, &from), "MPI_Iprobe");
     if (!arrived) return;
     message m{};
-    check(MPI_Recv(&m, sizeof m, MPI_BYTE, from.MPI_SOURCE, tag, comm_, MPI_STATUS_IGNORE),
-          "MPI_Recv of a notice");
+    check(MPI_Recv(&m, sizeof m, MPI_BYTE, from.MPI_SOURCE, tag, comm_, MPI_STATUS_IGNORE), "MPI_Recv of a notice");
     standing& s = ranks_[static_cast<std::size_t>(from.MPI_SOURCE)];
     if (m.what == kind::waits) {
       s.waits_in = m.operation;

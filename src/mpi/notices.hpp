@@ -19,10 +19,10 @@ class notice_board {
  public:
   /// The known state of a rank.
   struct standing {
-    bool left = false;     ///< it was unwound by an exception
-    bool gave_up = false;  ///< it waited longer than its deadline
-    std::uint64_t at = 0;  ///< the operation (counted from 1) that it came to last
-    std::string call;      ///< that operation's text
+    bool left = false;           ///< it was unwound by an exception
+    bool gave_up = false;        ///< it waited longer than its deadline
+    std::uint64_t at = 0;        ///< the operation (counted from 1) that it came to last
+    std::string call;            ///< that operation's text
     std::uint64_t waits_in = 0;  ///< the operation that it has said it has been waiting in for some time
   };
 

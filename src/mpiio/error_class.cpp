@@ -21,31 +21,22 @@ int error_class(const std::error_code& code) {
     return MPI_ERR_IO;
   }
   switch (code.default_error_condition().value()) {
-    case ENOENT:
-      return MPI_ERR_NO_SUCH_FILE;
-    case EEXIST:
-      return MPI_ERR_FILE_EXISTS;
+    case ENOENT: return MPI_ERR_NO_SUCH_FILE;
+    case EEXIST: return MPI_ERR_FILE_EXISTS;
     case EACCES:
-    case EPERM:
-      return MPI_ERR_ACCESS;
+    case EPERM: return MPI_ERR_ACCESS;
     case EROFS:
     case EBADF:  // written to, and open for reading only
       return MPI_ERR_READ_ONLY;
-    case ENOSPC:
-      return MPI_ERR_NO_SPACE;
-    case EDQUOT:
-      return MPI_ERR_QUOTA;
+    case ENOSPC: return MPI_ERR_NO_SPACE;
+    case EDQUOT: return MPI_ERR_QUOTA;
     case EISDIR:
     case ENOTDIR:
-    case ENAMETOOLONG:
-      return MPI_ERR_BAD_FILE;
+    case ENAMETOOLONG: return MPI_ERR_BAD_FILE;
     case EBUSY:
-    case ETXTBSY:
-      return MPI_ERR_FILE_IN_USE;
-    case ENOMEM:
-      return MPI_ERR_NO_MEM;
-    default:
-      return MPI_ERR_IO;
+    case ETXTBSY: return MPI_ERR_FILE_IN_USE;
+    case ENOMEM: return MPI_ERR_NO_MEM;
+    default: return MPI_ERR_IO;
   }
 }
 

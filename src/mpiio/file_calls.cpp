@@ -29,7 +29,7 @@ struct open_file : ooc_mpiio_file {
   std::atomic<int> failed{MPI_SUCCESS};
   bool noting = false;
   std::vector<ooc_mpiio_extent> noted;
-  int not_noted = MPI_SUCCESS;  ///< why not all was, where OMPIO drops the error
+  int not_noted = MPI_SUCCESS;           ///< why not all was, where OMPIO drops the error
   std::shared_ptr<process_group> ranks;  ///< made by the first transfer that all make together
   std::string path;                      ///< in the store, as the program gave it
   std::unique_ptr<shared_pointer> pointer;
@@ -119,9 +119,8 @@ ssize_t transfer_now(ooc_mpiio_file* handle, int write, const ooc_mpiio_extent* 
   open_file& f = opened(handle);
   ssize_t bytes = f.noting ? 0 : -1;
   if (f.noting) {
-    const int error = guarded(doing(write), f.name.c_str(), [&] {
-      f.noted.insert(f.noted.end(), extents, extents + count);
-    });
+    const int error =
+        guarded(doing(write), f.name.c_str(), [&] { f.noted.insert(f.noted.end(), extents, extents + count); });
     for (int i = 0; i < count; ++i) bytes += static_cast<ssize_t>(extents[i].length);
     if (error == MPI_SUCCESS) return bytes;
     f.not_noted = error;
@@ -140,8 +139,8 @@ ooc_mpiio_transfer* start(ooc_mpiio_file* handle, int write, const ooc_mpiio_ext
   auto t = std::unique_ptr<started_transfer>(new (std::nothrow) started_transfer);
   if (!t) return nullptr;
   t->calls = f.calls;
-  t->failed = guarded(doing(write), f.name.c_str(),
-                      [&] { t->running = begin(f, write, as_span(extents, count), atomic); });
+  t->failed =
+      guarded(doing(write), f.name.c_str(), [&] { t->running = begin(f, write, as_span(extents, count), atomic); });
   return t.release();
 }
 
@@ -151,8 +150,7 @@ int ended(const ooc_mpiio_transfer* handle, ssize_t* bytes, int* error) {
   *error = t.failed;
   if (!t.running) return 1;
   if (!t.running->has_ended()) return 0;
-  *error = guarded("a transfer", "that was started before",
-                   [&] { *bytes = static_cast<ssize_t>(t.running->wait()); });
+  *error = guarded("a transfer", "that was started before", [&] { *bytes = static_cast<ssize_t>(t.running->wait()); });
   return 1;
 }
 
@@ -174,8 +172,8 @@ int together(ooc_mpiio_file* handle, MPI_Comm communicator, int write, int atomi
   if (error != MPI_SUCCESS) return error;
   const bool says = f.ranks->rank() == 0;
   const auto transfer = [&] {
-    // A rank for which memory is wanting may end alone.  Its group ends with it, which tells the others not to wait; they
-    // give theirs up, and the next time all make another one.
+    // A rank for which memory is wanting may end alone.  Its group ends with it, which tells the others not to wait;
+    // they give theirs up, and the next time all make another one.
     std::shared_ptr<process_group> ranks = std::move(f.ranks);
     try {
       ranks->together("the extents of '" + f.name + "'", [&] {
@@ -220,8 +218,8 @@ int remove_pointer(ooc_mpiio_file* handle) {
   });
 }
 
-constexpr ooc_mpiio_calls calls{transfer_now,  start,           ended,        release,       begin_together, together,
-                                share_pointer, advance_pointer, move_pointer, remove_pointer};
+constexpr ooc_mpiio_calls calls{transfer_now, start,         ended,           release,      begin_together,
+                                together,     share_pointer, advance_pointer, move_pointer, remove_pointer};
 
 template <class Open>
 int open_with(const ooc_mpiio_opening* o, ooc_mpiio_file** out, Open&& open) {

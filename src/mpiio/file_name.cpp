@@ -36,8 +36,7 @@ file_name in_local_store(std::string_view name, std::string_view rest) {
     if (path.empty()) break;
     return {std::string(local) + std::string(rest.substr(0, begin + slash)), std::string(path)};
   }
-  if (!last.empty() && is_store_folder(last))
-    refuse(errc::not_a_store, name, "names a store, and no file in it");
+  if (!last.empty() && is_store_folder(last)) refuse(errc::not_a_store, name, "names a store, and no file in it");
   refuse(errc::not_a_store, name,
          "no folder of a store is on the way of '" + std::string(last) +
              "'; write ooc:local:FOLDER[,FOLDER...]/PATH, and make the store first (ooc init)");
@@ -49,9 +48,7 @@ file_name in_served_store(std::string_view name, std::string_view rest) {
   rest = rest.substr(0, question);
   const auto slash = rest.find('/', 2);
   const std::string_view path = slash == rest.npos ? "" : without_slashes(rest.substr(slash));
-  if (path.empty())
-    refuse(errc::not_a_store, name,
-           "names a store, and no file in it; write ooc://HOST[:PORT]/PATH");
+  if (path.empty()) refuse(errc::not_a_store, name, "names a store, and no file in it; write ooc://HOST[:PORT]/PATH");
   return {std::string(prefix) + std::string(rest.substr(0, slash)) + "/" + std::string(options), std::string(path)};
 }
 

@@ -42,8 +42,7 @@ opened_file opened_or_made(storage::store_core& core, const stored_file::opening
     }
     try {
       storage::new_file f;
-      f.striping =
-          storage::with_stripe_size(o.striping, {}, static_cast<std::uint32_t>(core.nodes().size()));
+      f.striping = storage::with_stripe_size(o.striping, {}, static_cast<std::uint32_t>(core.nodes().size()));
       f.mode = 0666;
       return core.create(o.path, f);
     } catch (const error& e) {
@@ -114,7 +113,8 @@ std::shared_ptr<transfer> stored_file::start(const opened& f, placed_request r, 
   };
   // `self` is there until its traffic has ended, but no longer: who tells of the end must not be the one who closes the
   // file and the store.
-  const auto done = [ended, wanted, self = again ? this : nullptr, base = r.base, stated = f->meta.cuts](const failure& e) {
+  const auto done = [ended, wanted, self = again ? this : nullptr, base = r.base,
+                     stated = f->meta.cuts](const failure& e) {
     if (self == nullptr || e.code != errc::cut_off) return ended(e);
     try {
       std::thread([=] { ended(self->write_again(stated, *wanted, base)); }).detach();
@@ -258,9 +258,8 @@ void stored_file::leave() {
     if (!std::exchange(wrote_, false)) return;
   }
   storage::entry_change touched;
-  touched.data_changed_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                std::chrono::system_clock::now().time_since_epoch())
-                                .count();
+  touched.data_changed_ns =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
   (void)bytes_.store().metadata().change(id_, touched);
 }
 

@@ -8,9 +8,9 @@
 // thread of its own, after the file has been made longer.
 //
 // A write past the end first makes the file longer, visibly to everybody, and then writes: in between others may read
-// zeros there, but not in atomic mode.  A rank that makes the file longer for the second time reserves more than it needs; what is reserved
-// past the end is given back at close().  A write that has returned is acknowledged: everybody sees it; it is durable
-// after a later sync().
+// zeros there, but not in atomic mode.  A rank that makes the file longer for the second time reserves more than it
+// needs; what is reserved past the end is given back at close().  A write that has returned is acknowledged: everybody
+// sees it; it is durable after a later sync().
 //
 // Any thread may call, but for close(), after which there must be no call.  Throws ooc::error.
 #pragma once

@@ -44,20 +44,13 @@ struct kind {
 };
 // In the order of a first pass through all of them.
 constexpr std::array kinds{
-    kind{"random_programs", random_programs, 12, seconds(120)},
-    kind{"block_programs", block_programs, 4, seconds(120)},
-    kind{"rank_programs", rank_programs, 6, seconds(180)},
-    kind{"killed_writers", killed_writers, 8, seconds(120)},
-    kind{"killed_servers", killed_servers, 4, seconds(240)},
-    kind{"power_loss", power_loss, 4, seconds(180)},
-    kind{"damaged_files", damaged_files, 6, seconds(120)},
-    kind{"full_disks", full_disks, 4, seconds(120)},
-    kind{"hostile_clients", hostile_clients, 2, seconds(180)},
-    kind{"cut_networks", cut_networks, 2, seconds(240)},
-    kind{"delayed_packets", delayed_packets, 3, seconds(120)},
-    kind{"killed_ranks", killed_ranks, 4, seconds(400)},
-    kind{"forging_clients", forging_clients, 3, seconds(180)},
-    kind{"revoked_keys", revoked_keys, 2, seconds(400)},
+    kind{"random_programs", random_programs, 12, seconds(120)}, kind{"block_programs", block_programs, 4, seconds(120)},
+    kind{"rank_programs", rank_programs, 6, seconds(180)},      kind{"killed_writers", killed_writers, 8, seconds(120)},
+    kind{"killed_servers", killed_servers, 4, seconds(240)},    kind{"power_loss", power_loss, 4, seconds(180)},
+    kind{"damaged_files", damaged_files, 6, seconds(120)},      kind{"full_disks", full_disks, 4, seconds(120)},
+    kind{"hostile_clients", hostile_clients, 2, seconds(180)},  kind{"cut_networks", cut_networks, 2, seconds(240)},
+    kind{"delayed_packets", delayed_packets, 3, seconds(120)},  kind{"killed_ranks", killed_ranks, 4, seconds(400)},
+    kind{"forging_clients", forging_clients, 3, seconds(180)},  kind{"revoked_keys", revoked_keys, 2, seconds(400)},
     kind{"shared_files", shared_files, 8, seconds(240)},
 };
 
@@ -131,8 +124,7 @@ class run {
     static_assert(kinds.size() <= std::extent_v<decltype(totals::kinds)>);
     if (totals_.runs == 0) totals_.seed = s_.seed;
     if (s_.seed_given && s_.seed != totals_.seed)
-      throw std::invalid_argument("--totals: the file goes on with seed " +
-                                  std::to_string(totals_.seed) +
+      throw std::invalid_argument("--totals: the file goes on with seed " + std::to_string(totals_.seed) +
                                   "; leave --seed out, or name a new file");
     ++totals_.runs;
     std::cout << "seed " << totals_.seed << ", from round " << totals_.rounds << " on" << std::endl;
@@ -147,8 +139,7 @@ class run {
       if (findings_ != 0 && s_.stop_at_first) break;
       if (clock::now() - spoke > seconds(60)) {
         spoke = clock::now();
-        std::cout << "after " << totals_.rounds << " rounds: " << findings_ << " findings"
-                  << std::endl;
+        std::cout << "after " << totals_.rounds << " rounds: " << findings_ << " findings" << std::endl;
       }
     }
     print();
@@ -168,33 +159,29 @@ class run {
     if (child == 0) be_a_round(k, seed, folder, totals_);
     const int fd = static_cast<int>(::syscall(SYS_pidfd_open, child, 0));
     pollfd p{fd, POLLIN, 0};
-    const bool ended =
-        ::poll(&p, 1, static_cast<int>(std::chrono::milliseconds(k.limit).count())) == 1;
+    const bool ended = ::poll(&p, 1, static_cast<int>(std::chrono::milliseconds(k.limit).count())) == 1;
     ::close(fd);
     if (!ended) {
-      round::tell(totals_, verdict::hung,
-                  "the round did not end within " + std::to_string(k.limit.count()) + " s");
+      round::tell(totals_, verdict::hung, "the round did not end within " + std::to_string(k.limit.count()) + " s");
       ::kill(child, SIGKILL);
     }
     int status = 0;
     ::waitpid(child, &status, 0);
     end_orphans();
     if (status != 0 && ended)
-      round::tell(totals_, verdict::failed,
-                  "the round's process ended with wait status " + std::to_string(status));
+      round::tell(totals_, verdict::failed, "the round's process ended with wait status " + std::to_string(status));
 
     const verdict v = totals_.outcome;
     tally& t = totals_.kinds[&k - kinds.data()];
-    t.milliseconds += static_cast<std::uint64_t>(
-        std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - begun).count());
+    t.milliseconds +=
+        static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - begun).count());
     ++t.of[static_cast<std::size_t>(v)];
     const bool bad = v != verdict::passed && v != verdict::not_run;
     if (v != verdict::passed && (bad || t.of[static_cast<std::size_t>(v)] == 1)) {
       std::cout << k.name << ": " << name_of(v) << ": " << totals_.text << std::endl;
       if (bad) {
         ++findings_;
-        std::cout << "  replay: scripts/attack --only " << k.name << " --seed " << seed
-                  << " --rounds 1\n"
+        std::cout << "  replay: scripts/attack --only " << k.name << " --seed " << seed << " --rounds 1\n"
                   << end_of(folder / "log") << std::endl;
       }
     }
@@ -207,8 +194,7 @@ class run {
 
   void print() const {
     std::cout << std::left << std::setw(18) << "kind" << std::right;
-    for (const char* head :
-         {"rounds", "seconds", "passed", "lost", "wrong", "failed", "hung", "slow", "not run"})
+    for (const char* head : {"rounds", "seconds", "passed", "lost", "wrong", "failed", "hung", "slow", "not run"})
       std::cout << std::setw(9) << head;
     std::cout << "\n";
     tally sum;
@@ -219,12 +205,11 @@ class run {
       for (std::size_t v = 0; v < verdicts; ++v) sum.of[v] += t.of[v];
     }
     row("all", sum);
-    std::cout << totals_.operations << " operations, " << totals_.acknowledged_bytes
-              << " bytes acknowledged, " << totals_.torn
-              << " chunks cut short by a crash and refused as torn, " << totals_.refused
+    std::cout << totals_.operations << " operations, " << totals_.acknowledged_bytes << " bytes acknowledged, "
+              << totals_.torn << " chunks cut short by a crash and refused as torn, " << totals_.refused
               << " calls refused\n"
-              << "innocent client: slowest small read " << totals_.slowest_read_us / 1000
-              << " ms, slowest look-up " << totals_.slowest_lookup_us / 1000 << " ms\n";
+              << "innocent client: slowest small read " << totals_.slowest_read_us / 1000 << " ms, slowest look-up "
+              << totals_.slowest_lookup_us / 1000 << " ms\n";
     if (totals_.runs > 1) std::cout << "in " << totals_.runs << " runs\n";
     std::cout << std::flush;
   }
@@ -232,8 +217,8 @@ class run {
     std::uint64_t rounds = 0;
     for (const auto& n : t.of) rounds += n;
     if (rounds == 0) return;
-    std::cout << std::left << std::setw(18) << name << std::right << std::setw(9) << rounds
-              << std::setw(9) << t.milliseconds / 1000;
+    std::cout << std::left << std::setw(18) << name << std::right << std::setw(9) << rounds << std::setw(9)
+              << t.milliseconds / 1000;
     for (const auto& n : t.of) std::cout << std::setw(9) << n;
     std::cout << "\n";
   }
@@ -265,20 +250,18 @@ int main_program(int argc, char** argv) {
   std::string only, except, folder = fs::temp_directory_path(), kept_totals;
   double minutes = 0;
   po::options_description options("Attacks the library and its servers in seeded rounds");
-  options.add_options()("help,h", "this text")(
-      "seed", po::value(&s.seed), "of the run; otherwise drawn")("rounds", po::value(&s.rounds),
-                                                                 "at most so many")(
+  options.add_options()("help,h", "this text")("seed", po::value(&s.seed), "of the run; otherwise drawn")(
+      "rounds", po::value(&s.rounds), "at most so many")(
       "minutes", po::value(&minutes),
       "no new round after so long; otherwise OOC_ATTACK_MINUTES, or 1 where --rounds is not given")(
-      "only", po::value(&only), "kinds of rounds, separated by commas")(
-      "except", po::value(&except), "the same: all but these")(
-      "folder", po::value(&folder),
-      "where files may be made, on a file system that knows O_DIRECT")(
+      "only", po::value(&only), "kinds of rounds, separated by commas")("except", po::value(&except),
+                                                                        "the same: all but these")(
+      "folder", po::value(&folder), "where files may be made, on a file system that knows O_DIRECT")(
       "totals", po::value(&kept_totals),
       "file that keeps the totals, so that a long run can be done in pieces: the next one goes on "
       "after "
-      "the last round of this, with the same seed, and adds to them")(
-      "stop", po::bool_switch(&s.stop_at_first), "stop at the first finding")(
+      "the last round of this, with the same seed, and adds to them")("stop", po::bool_switch(&s.stop_at_first),
+                                                                      "stop at the first finding")(
       "keep", po::bool_switch(&s.keep), "keep the folders of rounds that found something");
   po::variables_map given;
   po::store(po::parse_command_line(argc, argv, options), given);
@@ -297,8 +280,7 @@ int main_program(int argc, char** argv) {
   choose(s, only, except);
 
   std::string scratch = fs::path(folder) / "oocarray-attack-XXXXXX";
-  if (::mkdtemp(scratch.data()) == nullptr)
-    throw std::system_error(errno, std::generic_category(), scratch);
+  if (::mkdtemp(scratch.data()) == nullptr) throw std::system_error(errno, std::generic_category(), scratch);
   s.folder = scratch;
   if (!kept_totals.empty()) fs::create_symlink(fs::absolute(kept_totals), s.folder / "totals");
   const bool keep = s.keep;

@@ -62,23 +62,16 @@ class block_program {
   block_coordinates any_block() {
     block_coordinates c;
     switch (b_.nb.size()) {
-      case 1:
-        c = {r_.between(0, b_.nb[0] - 1)};
-        break;
-      case 2:
-        c = {r_.between(0, b_.nb[0] - 1), r_.between(0, b_.nb[1] - 1)};
-        break;
-      default:
-        c = {r_.between(0, b_.nb[0] - 1), r_.between(0, b_.nb[1] - 1), r_.between(0, b_.nb[2] - 1)};
+      case 1: c = {r_.between(0, b_.nb[0] - 1)}; break;
+      case 2: c = {r_.between(0, b_.nb[0] - 1), r_.between(0, b_.nb[1] - 1)}; break;
+      default: c = {r_.between(0, b_.nb[0] - 1), r_.between(0, b_.nb[1] - 1), r_.between(0, b_.nb[2] - 1)};
     }
     return c;
   }
   /// Calls f(offset in the file, offset in the packed block) for every run along dimension 1.
   template <class F>
   void rows_of(const block_coordinates& at, F&& f) const {
-    const auto size = [&](std::size_t k, const std::vector<std::uint64_t>& v) {
-      return k < v.size() ? v[k] : 1;
-    };
+    const auto size = [&](std::size_t k, const std::vector<std::uint64_t>& v) { return k < v.size() ? v[k] : 1; };
     const std::uint64_t row = b_.ne[0] * b_.rs;
     const std::uint64_t x = at[0] * b_.ne[0];
     const std::uint64_t width = b_.ne[0] * b_.nb[0];
@@ -102,8 +95,8 @@ class block_program {
     std::vector<std::byte> got(b_.block_bytes());
     file_->read_block(at, got);
     if (got != expected(at))
-      throw finding(verdict::wrong, "block " + at.text() + " of records of " +
-                                        std::to_string(b_.rs) + " bytes reads what nobody wrote");
+      throw finding(verdict::wrong, "block " + at.text() + " of records of " + std::to_string(b_.rs) +
+                                        " bytes reads what nobody wrote");
   }
   void compare_all() {
     for (std::uint64_t z = 0; z < (b_.nb.size() > 2 ? b_.nb[2] : 1); ++z)
@@ -138,8 +131,7 @@ class block_program {
     for (std::uint64_t k = 0; k < (b_.ne.size() > 2 ? b_.ne[2] : 1); ++k)
       for (std::uint64_t j = 0; j < (b_.ne.size() > 1 ? b_.ne[1] : 1); ++j)
         for (std::uint64_t i = 0; i < b_.ne[0]; ++i, packed += b_.rs)
-          std::memcpy(guard_.data() + i * guard_.stride(0) +
-                          (b_.ne.size() > 1 ? j * guard_.stride(1) : 0) +
+          std::memcpy(guard_.data() + i * guard_.stride(0) + (b_.ne.size() > 1 ? j * guard_.stride(1) : 0) +
                           (b_.ne.size() > 2 ? k * guard_.stride(2) : 0),
                       v.data() + packed, b_.rs);
     remember(at, v);
@@ -164,12 +156,9 @@ class block_program {
       }
       case 3:
       case 4:
-      case 5:
-        return compare(any_block());
-      case 6:
-        return write_through_guard(false);
-      case 7:
-        return write_through_guard(true);
+      case 5: return compare(any_block());
+      case 6: return write_through_guard(false);
+      case 7: return write_through_guard(true);
       case 8: {
         const std::uint64_t dirty = file_->dirty_superblocks();
         file_->writeback(r_.one_in(3) ? durable : durability::acknowledged);
@@ -181,8 +170,7 @@ class block_program {
         file_->writeback();
         file_->invalidate();
         return file_->prefetch(any_block());
-      case 10:
-        return r_.one_in(2) ? reopen() : compare_all();
+      case 10: return r_.one_in(2) ? reopen() : compare_all();
     }
   }
 
@@ -203,8 +191,7 @@ void block_programs(round& r) {
   store_options so;
   so.workers = 1;
   so.staging = 64_KiB;
-  const store s =
-      store::open("local:" + (r.folder() / "a").string() + "," + (r.folder() / "b").string(), so);
+  const store s = store::open("local:" + (r.folder() / "a").string() + "," + (r.folder() / "b").string(), so);
   runtime_options ro;
   ro.memory = 128_KiB + 4096 * r.between(40, 200);
   for (int n = 0;; ++n, ro.memory *= 2) {

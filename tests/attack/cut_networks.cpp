@@ -27,14 +27,12 @@ class wire_between {
     std::error_code ignored;
     std::filesystem::create_directories("/run/netns", ignored);
     if (::mount("tmpfs", "/run/netns", "tmpfs", 0, nullptr) != 0)
-      throw finding(verdict::not_run,
-                    "/run/netns cannot be made private: " + std::generic_category().message(errno));
+      throw finding(verdict::not_run, "/run/netns cannot be made private: " + std::generic_category().message(errno));
     for (const std::string& n : {servers_, client_}) {
       must_run({"ip", "netns", "add", n});
       must_run({"ip", "-n", n, "link", "set", "lo", "up"});
     }
-    must_run({"ip", "-n", servers_, "link", "add", "wire", "type", "veth", "peer", "name", "wire",
-          "netns", client_});
+    must_run({"ip", "-n", servers_, "link", "add", "wire", "type", "veth", "peer", "name", "wire", "netns", client_});
     address(servers_, "10.77.0.1/30");
     address(client_, "10.77.0.2/30");
   }
@@ -44,15 +42,14 @@ class wire_between {
   void mend() const { must_run({"ip", "-n", servers_, "link", "set", "wire", "up"}); }
   /// False where the kernel does not know how.
   bool lose_packets(std::uint64_t percent) const {
-    return run_command({"tc", "-n", servers_, "qdisc", "replace", "dev", "wire", "root", "netem",
-                        "loss", std::to_string(percent) + "%"})
+    return run_command({"tc", "-n", servers_, "qdisc", "replace", "dev", "wire", "root", "netem", "loss",
+                        std::to_string(percent) + "%"})
                .status == 0;
   }
   /// Puts this process at the client's end.
   void enter_client() const {
     const int fd = ::open(("/run/netns/" + client_).c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || ::setns(fd, CLONE_NEWNET) != 0)
-      throw std::system_error(errno, std::generic_category(), "setns");
+    if (fd < 0 || ::setns(fd, CLONE_NEWNET) != 0) throw std::system_error(errno, std::generic_category(), "setns");
     ::close(fd);
   }
 
@@ -73,9 +70,9 @@ void cut_networks(round& r) {
   const std::string key = (r.folder() / "key").string(), dir = (r.folder() / "store").string();
   must_run({OOC_COMMAND, "keygen", key});
   ::setenv("OOC_KEY", key.c_str(), 1);
-  const command_result up = run_command({"ip", "netns", "exec", wire.servers(), OOC_COMMAND, "up",
-                                         "--dir", dir, "--nodes", std::to_string(nodes), "--port",
-                                         "0", "--key", key, "--addresses", "10.77.0.1"});
+  const command_result up =
+      run_command({"ip", "netns", "exec", wire.servers(), OOC_COMMAND, "up", "--dir", dir, "--nodes",
+                   std::to_string(nodes), "--port", "0", "--key", key, "--addresses", "10.77.0.1"});
   if (up.status != 0) throw finding(verdict::failed, "ooc up: " + up.output);
   const auto at = up.output.find("ooc://");
   const std::string url = up.output.substr(at, up.output.find('\n', at) - at);
@@ -97,14 +94,13 @@ void cut_networks(round& r) {
     return 0;
   });
   told.writer_started();
-  if (r.one_in(2))
-    std::cout << "packets are lost: " << wire.lose_packets(r.between(1, 8)) << std::endl;
+  if (r.one_in(2)) std::cout << "packets are lost: " << wire.lose_packets(r.between(1, 8)) << std::endl;
   std::uint64_t reached = told.wait_for(r.between(1, 20), std::chrono::seconds(40));
   if (stays_cut) {
     wire.cut();
-    const int status = r.wait_for(
-        writer, o.deadline + std::chrono::seconds(5),
-        "a writer whose network is cut (deadline " + std::to_string(o.deadline.count()) + " ms)");
+    const int status =
+        r.wait_for(writer, o.deadline + std::chrono::seconds(5),
+                   "a writer whose network is cut (deadline " + std::to_string(o.deadline.count()) + " ms)");
     if (status != 0 && status != gave_up && status != fatal_exit_status)
       throw finding(verdict::failed, "the writer ended with status " + std::to_string(status));
     wire.mend();
@@ -118,10 +114,8 @@ void cut_networks(round& r) {
       reached = told.wait_for(reached + r.between(1, 15), std::chrono::seconds(40));
     }
     if (const int status = r.wait_for(writer, std::chrono::seconds(90), "the writer"))
-      throw finding(
-          verdict::failed,
-          "the network was cut for less than 3 s at a time, the writer ended with status " +
-              std::to_string(status));
+      throw finding(verdict::failed, "the network was cut for less than 3 s at a time, the writer ended with status " +
+                                         std::to_string(status));
   }
   const std::uint64_t kept = told.last();
   if (kept == 0) return;

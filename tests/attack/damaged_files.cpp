@@ -38,8 +38,7 @@ store_options small() {
 }
 
 /// Writes some elements of all arrays, each generation anew, and makes them durable.
-void write_generation(round& r, const fs::path& base, std::vector<known_array>& arrays,
-                      std::uint64_t generation) {
+void write_generation(round& r, const fs::path& base, std::vector<known_array>& arrays, std::uint64_t generation) {
   store_options so = small();
   so.create = true;
   const store s = store::open(url_of(base), so);
@@ -47,9 +46,8 @@ void write_generation(round& r, const fs::path& base, std::vector<known_array>& 
   for (known_array& k : arrays) {
     std::optional<ooc_array<element, 1>> a;
     if (generation == 0)
-      a.emplace(
-          rt, s, k.path, create, std::array<std::size_t, 1>{elements},
-          array_options<element>{.block = 16_KiB, .stripes = {.sf = 16_KiB}, .fill = element{5}});
+      a.emplace(rt, s, k.path, create, std::array<std::size_t, 1>{elements},
+                array_options<element>{.block = 16_KiB, .stripes = {.sf = 16_KiB}, .fill = element{5}});
     else
       a.emplace(rt, s, k.path, open);
     for (std::uint64_t n = r.between(1, 4); n > 0; --n) {
@@ -100,13 +98,10 @@ std::string damage(round& r, const fs::path& base, const fs::path& older) {
       overwrite(file, at, byte);
       return "one bit of " + name.string() + " at byte " + std::to_string(at);
     }
-    case 1:
-      fs::resize_file(file, at);
-      return name.string() + " cut to " + std::to_string(at) + " bytes";
+    case 1: fs::resize_file(file, at); return name.string() + " cut to " + std::to_string(at) + " bytes";
     case 2: {
       const std::uint64_t begin = at / 4096 * 4096;
-      overwrite(file, begin,
-                std::string(std::min<std::uint64_t>(4096 * r.between(1, 4), size - begin), '\0'));
+      overwrite(file, begin, std::string(std::min<std::uint64_t>(4096 * r.between(1, 4), size - begin), '\0'));
       return name.string() + " zeroed from byte " + std::to_string(begin);
     }
     case 3: {  // two pages of one file
@@ -114,8 +109,8 @@ std::string damage(round& r, const fs::path& base, const fs::path& older) {
       const std::string first = part_of(file, a, 4096), second = part_of(file, b, 4096);
       overwrite(file, a, second);
       overwrite(file, b, first);
-      return "pages " + std::to_string(a / 4096) + " and " + std::to_string(b / 4096) + " of " +
-             name.string() + " swapped";
+      return "pages " + std::to_string(a / 4096) + " and " + std::to_string(b / 4096) + " of " + name.string() +
+             " swapped";
     }
     case 4: {  // two files of a kind, with what belongs to them where there are three
       std::vector<fs::path> alike;
@@ -134,19 +129,16 @@ std::string damage(round& r, const fs::path& base, const fs::path& older) {
         fs::rename(b, a);
         fs::rename(t, b);
       }
-      return name.string() + " and " + other.string() + " swapped" +
-             (family ? ", .data and .sum" : "");
+      return name.string() + " and " + other.string() + " swapped" + (family ? ", .data and .sum" : "");
     }
     case 5:
     default: {  // an older copy
       if (!fs::exists(older / name)) return "nothing";
-      const bool family =
-          r.one_in(2) && (name.extension() == ".data" || name.extension() == ".sum");
+      const bool family = r.one_in(2) && (name.extension() == ".data" || name.extension() == ".sum");
       std::error_code ignored;
       if (family) {
         for (const char* end : {".data", ".sum"})
-          fs::copy_file((older / name).replace_extension(end),
-                        fs::path(file).replace_extension(end),
+          fs::copy_file((older / name).replace_extension(end), fs::path(file).replace_extension(end),
                         fs::copy_options::overwrite_existing);
       } else {
         if (name.extension() == ".db") {
@@ -161,8 +153,7 @@ std::string damage(round& r, const fs::path& base, const fs::path& older) {
 }
 
 /// Reads everything in pieces; wrong values are a finding, errors are counted.
-int read_back(round& r, const fs::path& base, const std::vector<known_array>& arrays,
-              const std::string& what) {
+int read_back(round& r, const fs::path& base, const std::vector<known_array>& arrays, const std::string& what) {
   try {
     const store s = store::open(url_of(base), small());
     runtime rt{{.memory = 1_MiB}};
@@ -181,9 +172,9 @@ int read_back(round& r, const fs::path& base, const std::vector<known_array>& ar
           ++r.counts().operations;
           for (std::size_t n = 0; n < got.size(); ++n)
             if (got[n] != k.values[i + n])
-              throw finding(verdict::wrong, what + ": element " + std::to_string(i + n) + " of " +
-                                                k.path + " reads as good " + hex(got[n]) +
-                                                ", written was " + hex(k.values[i + n]));
+              throw finding(verdict::wrong, what + ": element " + std::to_string(i + n) + " of " + k.path +
+                                                " reads as good " + hex(got[n]) + ", written was " +
+                                                hex(k.values[i + n]));
         }
       } catch (const error& e) {
         std::cout << what << ": " << e.what() << std::endl;

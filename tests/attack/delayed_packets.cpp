@@ -30,18 +30,14 @@ using clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using storage::file_descriptor;
 
-file_descriptor this_network() {
-  return file_descriptor(::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC));
-}
+file_descriptor this_network() { return file_descriptor(::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC)); }
 void enter(const file_descriptor& network) {
-  if (::setns(network.get(), CLONE_NEWNET) != 0)
-    throw std::system_error(errno, std::generic_category(), "setns");
+  if (::setns(network.get(), CLONE_NEWNET) != 0) throw std::system_error(errno, std::generic_category(), "setns");
 }
 /// A new network name space with a loopback; this process is in it then.
 file_descriptor new_network() {
   if (::unshare(CLONE_NEWNET) != 0)
-    throw finding(verdict::not_run,
-                  "no network name space: " + std::generic_category().message(errno));
+    throw finding(verdict::not_run, "no network name space: " + std::generic_category().message(errno));
   if (run_command({"ip", "link", "set", "lo", "up"}).status != 0)
     throw finding(verdict::not_run, "no loopback in a network name space");
   return this_network();
@@ -58,15 +54,13 @@ sockaddr_in loopback(std::uint16_t port) {
 /// Passes bytes on, a process of its own with one thread.
 class relay {
  public:
-  relay(const file_descriptor& servers, const file_descriptor& client)
-      : servers_(servers), client_(client) {}
+  relay(const file_descriptor& servers, const file_descriptor& client) : servers_(servers), client_(client) {}
 
   void listen(std::uint16_t port) {
     enter(client_);
     file_descriptor fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     const sockaddr_in a = loopback(port);
-    if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&a), sizeof a) != 0 ||
-        ::listen(fd.get(), 100) != 0)
+    if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&a), sizeof a) != 0 || ::listen(fd.get(), 100) != 0)
       throw std::system_error(errno, std::generic_category(), "the relay cannot listen");
     ports_.push_back({std::move(fd), port});
   }
@@ -96,10 +90,10 @@ class relay {
   struct link {
     file_descriptor client, server;
     std::uint16_t port;
-    std::string up, down;  ///< bytes on their way to the server, to the client
+    std::string up, down;                         ///< bytes on their way to the server, to the client
     std::optional<clock::time_point> deaf_since;  ///< nothing is passed on from here on ...
     milliseconds deaf_for{0};                     ///< ... the client is dropped after so long ...
-    milliseconds late{0};  ///< ... and the server gets its bytes so long after that
+    milliseconds late{0};                         ///< ... and the server gets its bytes so long after that
     bool over = false;
   };
 
@@ -146,8 +140,7 @@ class relay {
   }
   void pass(link& l) {
     if (!l.deaf_since) {
-      l.over = !take(l.client, l.up) || !take(l.server, l.down) || !give(l.server, l.up) ||
-               !give(l.client, l.down);
+      l.over = !take(l.client, l.up) || !take(l.server, l.down) || !give(l.server, l.up) || !give(l.client, l.down);
       return;
     }
     const auto deaf = clock::now() - *l.deaf_since;

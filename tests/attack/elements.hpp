@@ -109,13 +109,11 @@ coordinates<N> draw_extents(std::mt19937_64& g, std::uint64_t most, std::uint64_
 
 /// Where tiles are asked for: of the file (any shape) or of memory too (powers of two).
 template <std::size_t N>
-std::vector<std::size_t> draw_tile(std::mt19937_64& g, const coordinates<N>& extents,
-                                   std::size_t element) {
+std::vector<std::size_t> draw_tile(std::mt19937_64& g, const coordinates<N>& extents, std::size_t element) {
   std::vector<std::size_t> t;
   std::size_t room = std::bit_floor(8192 / element);
   for (std::size_t k = 0; k < N; ++k) {
-    t.push_back(
-        std::min<std::size_t>(room, std::size_t{1} << draw(g, 0, std::bit_width(extents[k]))));
+    t.push_back(std::min<std::size_t>(room, std::size_t{1} << draw(g, 0, std::bit_width(extents[k]))));
     room /= t.back();
   }
   t.back() *= std::max<std::size_t>(1, room / 4);  // no blocks of a few elements

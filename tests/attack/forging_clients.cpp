@@ -49,9 +49,8 @@ void must_be_refused(round& r, const std::string& what, F&& f) {
 
 /// Reads and writes of a file with a capability that is not for this: both refused, no byte
 /// delivered.
-void must_reach_nothing(round& r, const std::string& what, storage::io_service& node,
-                        const storage::shape_ptr& f, std::uint64_t at = 0,
-                        std::uint64_t bytes = 4096) {
+void must_reach_nothing(round& r, const std::string& what, storage::io_service& node, const storage::shape_ptr& f,
+                        std::uint64_t at = 0, std::uint64_t bytes = 4096) {
   const auto wanted = std::make_shared<const request>(request::contiguous(at, bytes));
   std::vector<std::byte> memory(bytes, std::byte{0x5a});
   const std::vector<std::byte> before = memory;
@@ -68,8 +67,7 @@ void must_reach_nothing(round& r, const std::string& what, storage::io_service& 
   }
 }
 
-std::shared_ptr<storage::file_shape> with(const storage::file_shape& f,
-                                          const std::string& capability) {
+std::shared_ptr<storage::file_shape> with(const storage::file_shape& f, const std::string& capability) {
   auto changed = std::make_shared<storage::file_shape>(f);
   changed->capability = std::make_shared<plain_capability>(capability);
   return changed;
@@ -81,8 +79,7 @@ void wrong_key(round& r, const loot& l) {
   storage::client_identity c = identity(l, {}, r.one_in(2) ? 0 : alice_uid);
   const wire::key_ptr other = wire::access_key::random();
   c.key = r.one_in(2) ? other : other->for_user({"alice", c.who.uid, {users_group}});
-  must_be_refused(r, "a key of another cluster",
-                  [&] { storage::remote_metadata m(to_metad(l, c)); });
+  must_be_refused(r, "a key of another cluster", [&] { storage::remote_metadata m(to_metad(l, c)); });
   must_reach_nothing(r, "a key of another cluster", *to_iod(l, c), l.innocent);
 }
 
@@ -134,8 +131,7 @@ void forged_key(round& r, const loot& l) {
 /// His own key, and somebody else's name.
 void claimed_user(round& r, const loot& l) {
   const storage::client_identity c = identity(l, l.mallory_key, r.one_in(2) ? 0 : alice_uid);
-  must_be_refused(r, "a user's key for another user",
-                  [&] { storage::remote_metadata m(to_metad(l, c)); });
+  must_be_refused(r, "a user's key for another user", [&] { storage::remote_metadata m(to_metad(l, c)); });
   must_reach_nothing(r, "a user's key for another user", *to_iod(l, c), l.innocent);
 }
 
@@ -156,16 +152,14 @@ void changed_capability(round& r, const loot& l) {
     if (r.one_in(4)) {
       const std::string hers = l.innocent->capability->bytes();
       const std::size_t cut = r.between(1, bytes.size() - 1);
-      bytes = r.one_in(2) ? bytes.substr(0, cut) + hers.substr(cut)
-                          : hers.substr(0, cut) + bytes.substr(cut);
+      bytes = r.one_in(2) ? bytes.substr(0, cut) + hers.substr(cut) : hers.substr(0, cut) + bytes.substr(cut);
       if (bytes == l.own->capability->bytes()) continue;
     } else if (r.one_in(5)) {
       bytes.resize(r.between(0, bytes.size() - 1));
     } else {
       bytes[r.between(0, bytes.size() - 1)] ^= static_cast<char>(1 << r.between(0, 7));
     }
-    must_reach_nothing(r, "a changed capability", *node,
-                       with(r.one_in(2) ? *l.own : *l.innocent, bytes));
+    must_reach_nothing(r, "a changed capability", *node, with(r.one_in(2) ? *l.own : *l.innocent, bytes));
   }
 }
 
@@ -179,17 +173,10 @@ void altered_geometry(round& r, const loot& l) {
       f->size += 4096 * r.between(1, 1'000'000);
       at = l.own->size;
       break;
-    case 1:
-      f->striping.sf *= 2;
-      break;
-    case 2:
-      f->sparse = !f->sparse;
-      break;
-    case 3:
-      f->fill.assign(8, std::byte{1});
-      break;
-    default:
-      f->id = l.innocent->id;
+    case 1: f->striping.sf *= 2; break;
+    case 2: f->sparse = !f->sparse; break;
+    case 3: f->fill.assign(8, std::byte{1}); break;
+    default: f->id = l.innocent->id;
   }
   must_reach_nothing(r, "another description of the file", *node, f, at);
 }
@@ -207,21 +194,13 @@ void signed_otherwise(round& r, const loot& l) {
   c.holder = wire::mark_of(key->holder().identity);
   std::string signer = l.folder + "/store/metad/capability.key";
   switch (r.between(0, 3)) {
-    case 0:
-      c.expiry = wire::seconds_now() - static_cast<std::int64_t>(r.between(1, 100'000));
-      break;
-    case 1:
-      c.store_uuid[0] = c.store_uuid[0] == 'a' ? 'b' : 'a';
-      break;
-    case 2:
-      c.holder = wire::mark_of(wire::access_key::read(l.alice_key)->holder().identity);
-      break;
-    default:
-      signer = l.folder + "/signer" + std::to_string(r.dice()());
+    case 0: c.expiry = wire::seconds_now() - static_cast<std::int64_t>(r.between(1, 100'000)); break;
+    case 1: c.store_uuid[0] = c.store_uuid[0] == 'a' ? 'b' : 'a'; break;
+    case 2: c.holder = wire::mark_of(wire::access_key::read(l.alice_key)->holder().identity); break;
+    default: signer = l.folder + "/signer" + std::to_string(r.dice()());
   }
   const auto node = to_iod(l, identity(l, l.mallory_key, mallory_uid));
-  must_reach_nothing(r, "a capability that is not good", *node,
-                     with(*l.own, wire::capability_signer(signer).sign(c)));
+  must_reach_nothing(r, "a capability that is not good", *node, with(*l.own, wire::capability_signer(signer).sign(c)));
 }
 
 /// Somebody who has no key answers in the place of the store: with what it was sent, with noise, or
@@ -231,8 +210,7 @@ void impostor(round& r, const loot& l) {
   sockaddr_in a = testing::loopback("127.0.0.1:0");
   socklen_t length = sizeof a;
   if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&a), sizeof a) != 0 ||
-      ::listen(listener.get(), 10) != 0 ||
-      ::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&a), &length) != 0)
+      ::listen(listener.get(), 10) != 0 || ::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&a), &length) != 0)
     throw std::system_error(errno, std::generic_category(), "the impostor cannot listen");
   const bool reflects = r.one_in(2);
   std::string noise(r.between(1, 300), '\0');
@@ -244,15 +222,12 @@ void impostor(round& r, const loot& l) {
     while (!over) {
       pollfd p{listener.get(), POLLIN, 0};
       ::poll(&p, 1, 5);
-      if (const int fd = ::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-          fd >= 0)
+      if (const int fd = ::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); fd >= 0)
         peers.emplace_back(fd);
       for (const file_descriptor& fd : peers) {
         char bytes[4096];
         const ssize_t n = ::recv(fd.get(), bytes, sizeof bytes, 0);
-        if (n > 0)
-          testing::send_all(
-              fd, reflects ? std::string_view(bytes, static_cast<std::size_t>(n)) : noise);
+        if (n > 0) testing::send_all(fd, reflects ? std::string_view(bytes, static_cast<std::size_t>(n)) : noise);
       }
     }
   });
@@ -316,8 +291,7 @@ void forging_clients(round& r) {
   std::cout << "forgers: " << names << std::endl;
   for (const pid_t a : all) r.wait_for(a, std::chrono::seconds(60), "a forger");
   if (const int s = r.wait_for(innocent, std::chrono::seconds(60), "the innocent client"))
-    throw finding(verdict::failed, "the innocent client ended with status " + std::to_string(s) +
-                                       ", beside " + names);
+    throw finding(verdict::failed, "the innocent client ended with status " + std::to_string(s) + ", beside " + names);
   for (const char* who : {"metad", "iod-0"})
     if (::kill(servers.pid(who), 0) != 0)
       throw finding(verdict::failed, std::string(who) + " has ended, attacked by " + names);
@@ -326,13 +300,11 @@ void forging_clients(round& r) {
     std::vector<std::byte> got(innocent_bytes);
     file::open(s, "innocent").read_at(0, got);
     for (std::size_t i = 0; i < got.size(); ++i)
-      if (got[i] != innocent_byte(i))
-        came_through("byte " + std::to_string(i) + " is another, after " + names);
+      if (got[i] != innocent_byte(i)) came_through("byte " + std::to_string(i) + " is another, after " + names);
     return 0;
   });
   if (const int s = r.wait_for(next, std::chrono::seconds(20), "a client after " + names))
-    throw finding(verdict::failed,
-                  "a client after the attack ended with status " + std::to_string(s));
+    throw finding(verdict::failed, "a client after the attack ended with status " + std::to_string(s));
 }
 
 }  // namespace ooc::attack

@@ -54,8 +54,7 @@ void full_and_free_again(round& r, const fs::path& disk, const std::string& url)
       ++failures;
       if (e.code() != std::errc::no_space_on_device)
         throw finding(verdict::failed, std::string("a full disk reads: ") + e.what());
-      if (a.dirty_blocks() == 0)
-        throw finding(verdict::lost, "writeback() failed, and nothing is dirty any more");
+      if (a.dirty_blocks() == 0) throw finding(verdict::lost, "writeback() failed, and nothing is dirty any more");
     }
   }
   std::cout << failures << " writebacks failed" << std::endl;
@@ -68,9 +67,8 @@ void full_and_free_again(round& r, const fs::path& disk, const std::string& url)
     a.invalidate();
     for (std::size_t i = 0; i < n; ++i)
       if (std::as_const(a)[i] != plain[i])
-        throw finding(verdict::wrong, "after a full disk element " + std::to_string(i) +
-                                          " reads as " + hex(std::as_const(a)[i]) + ", not " +
-                                          hex(plain[i]));
+        throw finding(verdict::wrong, "after a full disk element " + std::to_string(i) + " reads as " +
+                                          hex(std::as_const(a)[i]) + ", not " + hex(plain[i]));
     a.close();
     a = ooc_array<std::uint64_t, 1>{rt, s, "a", open};
   }
@@ -99,8 +97,7 @@ void ends_on_full_disk(round& r, const fs::path& disk, const std::string& url) {
   fill_disk(disk, r.between(0, h.elements() * 8));
   const int status = r.wait_for(writer, std::chrono::seconds(60), "a writer on a full disk");
   if (status != 0 && status != fatal_exit_status)
-    throw finding(verdict::failed,
-                  "the writer on a full disk ended with status " + std::to_string(status));
+    throw finding(verdict::failed, "the writer on a full disk ended with status " + std::to_string(status));
   const std::uint64_t kept = told.last();
   fs::remove(disk / "filler");
   if (kept == 0) return;
@@ -134,8 +131,7 @@ void full_disks(round& r) {
   fs::create_directory(disk);
   const std::string size = "size=" + std::to_string(r.between(4, 8)) + "m";
   if (::mount("tmpfs", disk.c_str(), "tmpfs", 0, size.c_str()) != 0)
-    throw finding(verdict::not_run,
-                  "a small tmpfs cannot be mounted: " + std::generic_category().message(errno));
+    throw finding(verdict::not_run, "a small tmpfs cannot be mounted: " + std::generic_category().message(errno));
   const std::string url = "local:" + (disk / "store").string();
   if (r.one_in(2))
     full_and_free_again(r, disk, url);

@@ -34,8 +34,7 @@ history::history(std::uint64_t seed, std::size_t elements, std::uint64_t epochs,
       for (std::uint64_t i = begin; i < std::min(elements, begin + draw(g, 1, most)); ++i)
         written.insert(static_cast<std::uint32_t>(i));
     }
-    for (int n = 0; n < 10; ++n)
-      written.insert(static_cast<std::uint32_t>(draw(g, 0, elements - 1)));
+    for (int n = 0; n < 10; ++n) written.insert(static_cast<std::uint32_t>(draw(g, 0, elements - 1)));
     now.elements.assign(written.begin(), written.end());
     now.durable = with_durable && draw(g, 0, 3) == 0;
     epochs_.push_back(std::move(now));
@@ -63,8 +62,7 @@ store open_store(const writer_options& o) {
 
 report_pipe::report_pipe() {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0)
-    throw std::system_error(errno, std::generic_category(), "pipe");
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
   read_ = ends[0];
   write_ = ends[1];
 }
@@ -82,17 +80,14 @@ void report_pipe::writer_started() {
 std::uint64_t report_pipe::wait_for(std::uint64_t wanted, std::chrono::milliseconds limit) {
   const auto until = std::chrono::steady_clock::now() + limit;
   while (last_ < wanted) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        until - std::chrono::steady_clock::now());
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
     pollfd p{read_, POLLIN, 0};
     if (left.count() <= 0 || ::poll(&p, 1, static_cast<int>(left.count())) != 1) break;
     if (::read(read_, &last_, sizeof last_) != sizeof last_) break;
   }
   return last_;
 }
-std::uint64_t report_pipe::last() {
-  return wait_for(~std::uint64_t{0}, std::chrono::seconds(10));
-}
+std::uint64_t report_pipe::last() { return wait_for(~std::uint64_t{0}, std::chrono::seconds(10)); }
 
 void write_history(const history& h, const writer_options& o, const report_pipe& to, totals& t) {
   const store s = open_store(o);
@@ -145,9 +140,8 @@ void check_history(const history& h, const writer_options& o, const after_crash&
       // Only what a later epoch was writing may be cut short.
       const auto changed = may.lower_bound(static_cast<std::uint32_t>(begin));
       if (changed == may.end() || changed->first >= end)
-        throw finding(verdict::lost, "elements from " + std::to_string(begin) +
-                                         " on, which no epoch after " + std::to_string(c.kept) +
-                                         " wrote, cannot be read: " + e.what());
+        throw finding(verdict::lost, "elements from " + std::to_string(begin) + " on, which no epoch after " +
+                                         std::to_string(c.kept) + " wrote, cannot be read: " + e.what());
       ++r.counts().torn;
       continue;
     }
@@ -155,16 +149,14 @@ void check_history(const history& h, const writer_options& o, const after_crash&
       const std::uint64_t v = got[i - begin];
       if (v == (must[i] == 0 ? 0 : history::value(must[i], i))) continue;
       const auto later = may.find(static_cast<std::uint32_t>(i));
-      if (later != may.end() &&
-          std::any_of(later->second.begin(), later->second.end(),
-                      [&](std::uint64_t e) { return v == history::value(e, i); }))
+      if (later != may.end() && std::any_of(later->second.begin(), later->second.end(),
+                                            [&](std::uint64_t e) { return v == history::value(e, i); }))
         continue;
       const bool old = v == 0 || ((v & 0xffffffff) == i && v >> 32 < must[i]);
       throw finding(old ? verdict::lost : verdict::wrong,
                     "element " + std::to_string(i) + " reads as " + std::to_string(v >> 32) + "/" +
-                        std::to_string(v & 0xffffffff) + ", kept was epoch " +
-                        std::to_string(must[i]) + " (block " + std::to_string(o.block) +
-                        (o.shared ? ", shared" : "") + (o.promise ? ", promises" : "") +
+                        std::to_string(v & 0xffffffff) + ", kept was epoch " + std::to_string(must[i]) + " (block " +
+                        std::to_string(o.block) + (o.shared ? ", shared" : "") + (o.promise ? ", promises" : "") +
                         "; epochs up to " + std::to_string(c.kept) + " are kept)");
     }
   }
@@ -174,8 +166,7 @@ std::uint64_t verify_store(const std::string& url, bool corrupt_too) {
   const command_result v = run_command({OOC_COMMAND, "verify", "--json", "--store", url});
   const auto begin = v.output.find('{');
   if (begin == std::string::npos)
-    throw finding(verdict::failed,
-                  "ooc verify: status " + std::to_string(v.status) + ": " + v.output);
+    throw finding(verdict::failed, "ooc verify: status " + std::to_string(v.status) + ": " + v.output);
   const auto j = nlohmann::json::parse(v.output.substr(begin), nullptr, false);
   if (j.is_discarded()) throw finding(verdict::failed, "ooc verify prints no JSON: " + v.output);
   if (!corrupt_too && j.at("corrupt") != 0) throw finding(verdict::lost, "ooc verify: " + v.output);

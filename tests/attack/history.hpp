@@ -27,9 +27,7 @@ class history {
   std::uint64_t epochs() const noexcept { return epochs_.size(); }
   const epoch& writes(std::uint64_t e) const { return epochs_.at(e - 1); }
   std::size_t elements() const noexcept { return elements_; }
-  static std::uint64_t value(std::uint64_t e, std::uint64_t element) noexcept {
-    return e << 32 | element;
-  }
+  static std::uint64_t value(std::uint64_t e, std::uint64_t element) noexcept { return e << 32 | element; }
 
  private:
   std::size_t elements_;

@@ -42,8 +42,7 @@ std::string random_bytes(round& r, std::size_t n) {
 
 file_descriptor greet(round& r, const target& t, bool& metadata) {
   metadata = r.one_in(2);
-  return testing::welcomed(metadata ? t.metad : t.iod,
-                           metadata ? wire::server_role::metadata : wire::server_role::io);
+  return testing::welcomed(metadata ? t.metad : t.iod, metadata ? wire::server_role::metadata : wire::server_role::io);
 }
 
 std::string random_frame(round& r) {
@@ -58,8 +57,7 @@ std::string random_frame(round& r) {
   // Fields that a decoder takes for its own: tags of small numbers.
   for (char& c : body)
     if (r.one_in(2)) c = static_cast<char>(r.between(0, 9) << 3 | r.between(0, 2));
-  return wire::encode_frame(h, body,
-                            r.one_in(3) ? static_cast<std::uint32_t>(r.between(0, 100'000)) : 0);
+  return wire::encode_frame(h, body, r.one_in(3) ? static_cast<std::uint32_t>(r.between(0, 100'000)) : 0);
 }
 
 void malformed(round& r, const target& t) {
@@ -79,8 +77,7 @@ void idle(round& r, const target& t) {
   while (clock::now() < t.until) {
     for (int n = 0; n < 20 && held.size() < 900; ++n) {
       bool metadata = false;
-      held.push_back(r.one_in(2) ? testing::raw_connection(r.one_in(2) ? t.metad : t.iod)
-                                 : greet(r, t, metadata));
+      held.push_back(r.one_in(2) ? testing::raw_connection(r.one_in(2) ? t.metad : t.iod) : greet(r, t, metadata));
     }
     testing::let_pass(milliseconds(20));  // more come all the time
   }
@@ -108,9 +105,7 @@ void flood(round& r, const target& t) {
   bool metadata = false;
   const file_descriptor fd = greet(r, t, metadata);
   wire::frame_header h;
-  h.kind = metadata      ? wire::frame_kind::cluster
-           : r.one_in(2) ? wire::frame_kind::ping
-                         : wire::frame_kind::stats;
+  h.kind = metadata ? wire::frame_kind::cluster : r.one_in(2) ? wire::frame_kind::ping : wire::frame_kind::stats;
   std::string many;
   for (h.id = 1; h.id <= 500; ++h.id) many += wire::encode_frame(h, "");
   ::fcntl(fd.get(), F_SETFL, O_NONBLOCK);
@@ -162,8 +157,7 @@ void pipeline(round& r, const std::string& url, const target& t) {
     if (waiting.empty()) {
       ++h.id;
       if (!verify)
-        what.wanted = std::make_shared<const request>(
-            request::contiguous(4096 * r.between(0, size / 4096 - 1), 4096));
+        what.wanted = std::make_shared<const request>(request::contiguous(4096 * r.between(0, size / 4096 - 1), 4096));
       waiting = wire::encode_frame(h, wire::encode(what));
     }
     const ssize_t n = ::send(fd.get(), waiting.data(), waiting.size(), MSG_NOSIGNAL);
@@ -180,23 +174,12 @@ void attack_until_then(round& r, int which, const std::string& url, const target
   while (clock::now() < t.until) {
     try {
       switch (which) {
-        case 0:
-          malformed(r, t);
-          break;
-        case 1:
-          idle(r, t);
-          break;
-        case 2:
-          slow(r, t);
-          break;
-        case 3:
-          flood(r, t);
-          break;
-        case 4:
-          greedy(r, url, t);
-          break;
-        default:
-          pipeline(r, url, t);
+        case 0: malformed(r, t); break;
+        case 1: idle(r, t); break;
+        case 2: slow(r, t); break;
+        case 3: flood(r, t); break;
+        case 4: greedy(r, url, t); break;
+        default: pipeline(r, url, t);
       }
     } catch (const std::exception&) {
       // Refused, which it may be; it comes again, not too often.
@@ -208,8 +191,7 @@ void attack_until_then(round& r, int which, const std::string& url, const target
 std::string address_after(const std::string& text, const std::string& word) {
   const auto at = text.find(word);
   if (at == std::string::npos) throw finding(verdict::failed, "no " + word + " in " + text);
-  return text.substr(at + word.size(),
-                     text.find_first_of(" \n/", at + word.size()) - at - word.size());
+  return text.substr(at + word.size(), text.find_first_of(" \n/", at + word.size()) - at - word.size());
 }
 
 std::string log_of(const std::filesystem::path& file) {
@@ -240,9 +222,8 @@ void hostile_clients(round& r) {
   for (std::uint64_t n = 0; n < attackers; ++n) {
     const int which = static_cast<int>(r.between(0, 5));
     const std::uint64_t seed = r.dice()();
-    names +=
-        std::string(names.empty() ? "" : ", ") +
-        std::array{"malformed", "idle", "slow", "flood", "greedy", "pipeline"}[static_cast<std::size_t>(which)];
+    names += std::string(names.empty() ? "" : ", ") +
+             std::array{"malformed", "idle", "slow", "flood", "greedy", "pipeline"}[static_cast<std::size_t>(which)];
     all.push_back(r.in_child([&, which, seed] {
       round own(seed, r.folder(), r.counts());
       testing::let_pass(calm);  // in which the innocent client measures the machine
@@ -258,28 +239,24 @@ void hostile_clients(round& r) {
     testing::let_pass(milliseconds(50));  // between two looks
   }
   for (const pid_t a : all) r.wait_for(a, std::chrono::seconds(60), "an attacker");
-  if (const int s = r.wait_for(innocent, std::chrono::seconds(60),
-                               "the innocent client, attacked by " + names))
-    throw finding(verdict::failed, "the innocent client ended with status " + std::to_string(s) +
-                                       ", attacked by " + names);
+  if (const int s = r.wait_for(innocent, std::chrono::seconds(60), "the innocent client, attacked by " + names))
+    throw finding(verdict::failed,
+                  "the innocent client ended with status " + std::to_string(s) + ", attacked by " + names);
   for (const char* who : {"metad", "iod-0"})
     if (::kill(servers.pid(who), 0) != 0)
       throw finding(verdict::failed, std::string(who) + " has ended, attacked by " + names);
   if (most > memory_limit + memory_beside)
-    throw finding(verdict::failed, "the I/O server took " + std::to_string(most >> 20) +
-                                       " MiB, attacked by " + names);
+    throw finding(verdict::failed, "the I/O server took " + std::to_string(most >> 20) + " MiB, attacked by " + names);
   if (most_of_metad > memory_limit + memory_beside + database_cache)
-    throw finding(verdict::failed, "the metadata server took " + std::to_string(most_of_metad >> 20) +
-                                       " MiB, attacked by " + names);
+    throw finding(verdict::failed,
+                  "the metadata server took " + std::to_string(most_of_metad >> 20) + " MiB, attacked by " + names);
   // Whoever comes next is served at once.
   const pid_t next = r.in_child([&] {
     read_innocently(r, store::open(servers.url()), clock::now() + milliseconds(50));
     return 0;
   });
-  if (const int s =
-          r.wait_for(next, std::chrono::seconds(10), "a client after the attack by " + names))
-    throw finding(verdict::failed,
-                  "a client after the attack ended with status " + std::to_string(s));
+  if (const int s = r.wait_for(next, std::chrono::seconds(10), "a client after the attack by " + names))
+    throw finding(verdict::failed, "a client after the attack ended with status " + std::to_string(s));
 }
 
 }  // namespace ooc::attack

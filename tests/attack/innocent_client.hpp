@@ -17,9 +17,7 @@ struct slowest {
 
 inline constexpr std::size_t innocent_bytes = 1 << 20;
 /// What its file "innocent" holds.
-inline std::byte innocent_byte(std::size_t i) {
-  return static_cast<std::byte>(i * 2654435761u >> 13);
-}
+inline std::byte innocent_byte(std::size_t i) { return static_cast<std::byte>(i * 2654435761u >> 13); }
 
 void make_innocent_file(const store& s);
 
@@ -29,7 +27,6 @@ slowest read_innocently(round& r, const store& s, std::chrono::steady_clock::tim
 /// Reads the file while nothing happens (`calm`) and then during the attack.  Throws a finding
 /// where a read of the attack took more than 1 s, or a look-up more than 0.5 s, beyond three times
 /// what the slowest took before.
-void be_innocent(round& r, const store& s, std::chrono::milliseconds calm,
-                 std::chrono::milliseconds attack);
+void be_innocent(round& r, const store& s, std::chrono::milliseconds calm, std::chrono::milliseconds attack);
 
 }  // namespace ooc::attack

@@ -41,8 +41,7 @@ struct keyed_store {
   std::string cluster_key() const { return folder + "/key"; }
 };
 
-inline storage::client_identity identity(const keyed_store& l, const std::string& key,
-                                         std::uint32_t uid) {
+inline storage::client_identity identity(const keyed_store& l, const std::string& key, std::uint32_t uid) {
   storage::client_identity c;
   c.id = wire::random_client_id();
   c.who = {uid, users_group};
@@ -52,8 +51,7 @@ inline storage::client_identity identity(const keyed_store& l, const std::string
   return c;
 }
 
-inline storage::remote_metadata_options to_metad(const keyed_store& l,
-                                                 const storage::client_identity& c) {
+inline storage::remote_metadata_options to_metad(const keyed_store& l, const storage::client_identity& c) {
   storage::remote_metadata_options o;
   o.address = l.metad;
   o.client = c;
@@ -61,8 +59,7 @@ inline storage::remote_metadata_options to_metad(const keyed_store& l,
   return o;
 }
 
-inline std::shared_ptr<storage::io_service> to_iod(const keyed_store& l,
-                                                   const storage::client_identity& c) {
+inline std::shared_ptr<storage::io_service> to_iod(const keyed_store& l, const storage::client_identity& c) {
   storage::remote_node_options o;
   o.addresses = {l.iod};
   o.store_uuid = l.store_uuid;
@@ -72,8 +69,8 @@ inline std::shared_ptr<storage::io_service> to_iod(const keyed_store& l,
 }
 
 /// What a client of this user knows of the file.
-inline std::shared_ptr<storage::file_shape> look_up(keyed_store& l, const std::string& key,
-                                                    std::uint32_t uid, const std::string& path) {
+inline std::shared_ptr<storage::file_shape> look_up(keyed_store& l, const std::string& key, std::uint32_t uid,
+                                                    const std::string& path) {
   storage::remote_metadata m(to_metad(l, identity(l, key, uid)));
   const storage::entry e = m.open(path, true);
   l.store_uuid = m.cluster().store_uuid;
@@ -92,8 +89,7 @@ inline std::shared_ptr<storage::file_shape> look_up(keyed_store& l, const std::s
 inline std::string after(const std::string& text, const std::string& word) {
   const auto at = text.find(word);
   if (at == std::string::npos) throw finding(verdict::failed, "no " + word + " in " + text);
-  return text.substr(at + word.size(),
-                     text.find_first_of(" \n/?", at + word.size()) - at - word.size());
+  return text.substr(at + word.size(), text.find_first_of(" \n/?", at + word.size()) - at - word.size());
 }
 
 /// Makes the keys and starts servers that want them, with encryption or, one in three, without.
@@ -123,8 +119,7 @@ inline served_store start_keyed(round& r, keyed_store& l, std::uint64_t nodes) {
     root.who.gid = ::getegid();
     storage::remote_metadata(to_metad(l, root)).set_mode("", 0777);
     make_innocent_file(store::open(l.url, {.key = l.alice_key}));
-    storage::remote_metadata(to_metad(l, identity(l, l.alice_key, alice_uid)))
-        .set_mode("innocent", 0600);
+    storage::remote_metadata(to_metad(l, identity(l, l.alice_key, alice_uid))).set_mode("innocent", 0600);
     file f = file::create(store::open(l.url, {.key = l.mallory_key}), "mallory", {.size = 1 << 20});
     f.write_at(0, std::vector<std::byte>(1 << 20));
     return 0;

@@ -51,8 +51,7 @@ class job {
       pollfd p{job_itself.get(), POLLIN, 0};
       return ::poll(&p, 1, 0) == 1;
     };
-    testing::soon([&] { return (board_.made && board_.acknowledged >= epochs) || ended(); },
-                  seconds(60));
+    testing::soon([&] { return (board_.made && board_.acknowledged >= epochs) || ended(); }, seconds(60));
     for (std::uint64_t k = 0; k < ranks_; ++k)
       if (const pid_t p = board_.pids[k]) processes_.push_back(process(p));
     return board_.made && !ended() && processes_.size() == ranks_;
@@ -66,21 +65,17 @@ class job {
   void send_to_mpirun(int signal) const { ::kill(mpirun_, signal); }
   /// The status of mpirun; the ranks are dead then.
   int wait(seconds limit) {
-    const int status =
-        r_.wait_for(mpirun_, limit, "the job of " + std::to_string(ranks_) + " ranks");
+    const int status = r_.wait_for(mpirun_, limit, "the job of " + std::to_string(ranks_) + " ranks");
     send_to_all(SIGKILL);
     for (const file_descriptor& p : processes_) {
       pollfd over{p.get(), POLLIN, 0};
-      if (::poll(&over, 1, 20'000) != 1)
-        throw finding(verdict::hung, "a rank that was killed does not end");
+      if (::poll(&over, 1, 20'000) != 1) throw finding(verdict::hung, "a rank that was killed does not end");
     }
     return status;
   }
 
  private:
-  static file_descriptor process(pid_t p) {
-    return file_descriptor(static_cast<int>(::syscall(SYS_pidfd_open, p, 0)));
-  }
+  static file_descriptor process(pid_t p) { return file_descriptor(static_cast<int>(::syscall(SYS_pidfd_open, p, 0))); }
 
   round& r_;
   const rank_board& board_;
@@ -102,8 +97,7 @@ void write_next(round& r, const rank_plan& plan, seconds limit) {
     return 0;
   });
   if (const int s = r.wait_for(next, limit + seconds(20), "a writer after the ranks"))
-    throw finding(verdict::failed,
-                  "a writer after the ranks ended with status " + std::to_string(s));
+    throw finding(verdict::failed, "a writer after the ranks ended with status " + std::to_string(s));
 }
 #endif
 
@@ -131,27 +125,21 @@ void killed_ranks(round& r) {
     const int status = all.wait(seconds(60));
     if (status == 127) throw finding(verdict::not_run, "no mpirun");
     if (status != 0)
-      throw finding(verdict::failed, "nobody did anything to the ranks, they ended with status " +
-                                         std::to_string(status));
+      throw finding(verdict::failed,
+                    "nobody did anything to the ranks, they ended with status " + std::to_string(status));
   }
   testing::random_pause(std::chrono::microseconds(r.between(0, 8000)));
-  std::cout << ranks << " ranks, plot " << plot << ", rank " << victim << ", after epoch "
-            << board.acknowledged << std::endl;
+  std::cout << ranks << " ranks, plot " << plot << ", rank " << victim << ", after epoch " << board.acknowledged
+            << std::endl;
   bool dies = true;
   switch (plot) {
-    case one_rank:
-      all.send(victim, SIGKILL);
-      break;
+    case one_rank: all.send(victim, SIGKILL); break;
     case whole_job:
       all.send_to_mpirun(SIGKILL);
       all.send_to_all(SIGKILL);
       break;
-    case only_mpirun:
-      all.send_to_mpirun(SIGKILL);
-      break;
-    case ended_politely:
-      all.send_to_mpirun(SIGTERM);
-      break;
+    case only_mpirun: all.send_to_mpirun(SIGKILL); break;
+    case ended_politely: all.send_to_mpirun(SIGTERM); break;
     default: {
       const milliseconds away(r.between(10, 2000));
       for (std::uint64_t k = 0; k < ranks; ++k)
@@ -163,9 +151,8 @@ void killed_ranks(round& r) {
   }
   const int status = all.wait(seconds(100));
   if (!dies && status != 0)
-    throw finding(
-        verdict::failed,
-        "ranks were only stopped for a while, the job ended with status " + std::to_string(status));
+    throw finding(verdict::failed,
+                  "ranks were only stopped for a while, the job ended with status " + std::to_string(status));
   const std::uint64_t kept = board.acknowledged;
   if (!board.made) return;
   const pid_t checker = r.in_child([&] {

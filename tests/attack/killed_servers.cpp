@@ -77,10 +77,9 @@ void stays_away(round& r, served_store& servers, pid_t writer, const writer_opti
   const bool dead = r.one_in(2);
   std::cout << who << " stays away" << std::endl;
   servers.send(who, dead ? SIGKILL : SIGSTOP);
-  const int status =
-      r.wait_for(writer, o.deadline + std::chrono::seconds(5),
-                 "a writer whose I/O server " + std::string(dead ? "is dead" : "is stopped") +
-                     " (deadline " + std::to_string(o.deadline.count()) + " ms)");
+  const int status = r.wait_for(writer, o.deadline + std::chrono::seconds(5),
+                                "a writer whose I/O server " + std::string(dead ? "is dead" : "is stopped") +
+                                    " (deadline " + std::to_string(o.deadline.count()) + " ms)");
   if (status != 0 && status != gave_up && status != fatal_exit_status)
     throw finding(verdict::failed, "the writer ended with status " + std::to_string(status));
   if (dead)
@@ -104,8 +103,7 @@ void program_loses_server(round& r) {
   const std::string who = copies && r.one_in(2) ? "metad" : "iod-0";
   std::vector<std::string> words{OOC_COMMAND, "cp", "-q", "--store", store, plain, "copy"};
 #ifdef OOC_JACOBI
-  if (!copies)
-    words = {OOC_JACOBI, "--size", "1201", "--memory", "6M", "--iterations", "100000", "--store", store};
+  if (!copies) words = {OOC_JACOBI, "--size", "1201", "--memory", "6M", "--iterations", "100000", "--store", store};
 #endif
   milliseconds calm{0};
   if (words[1] == "cp") {
@@ -170,8 +168,8 @@ void killed_servers(round& r) {
         disturb(r, servers);
     }
     if (const int status = r.wait_for(writer, std::chrono::seconds(90), "the writer"))
-      throw finding(verdict::failed, "servers came back in time, the writer ended with status " +
-                                         std::to_string(status));
+      throw finding(verdict::failed,
+                    "servers came back in time, the writer ended with status " + std::to_string(status));
   }
   if (companion) {
     ::kill(*companion, SIGKILL);

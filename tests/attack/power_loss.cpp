@@ -48,8 +48,7 @@ void cut_power(const std::filesystem::path& mounted) {
   const int failed = ::ioctl(fd, shut_down, &how);
   const int why = errno;
   ::close(fd);
-  if (failed)
-    throw finding(verdict::not_run, "EXT4_IOC_SHUTDOWN: " + std::generic_category().message(why));
+  if (failed) throw finding(verdict::not_run, "EXT4_IOC_SHUTDOWN: " + std::generic_category().message(why));
 }
 
 /// The next boot's id, for this process and its children.
@@ -60,8 +59,7 @@ void boot_again(round& r, std::uint64_t boot) {
                 static_cast<unsigned long long>(r.seed() & 0xffffffffffff));
   std::ofstream(file) << id << "\n";
   if (::mount(file.c_str(), "/proc/sys/kernel/random/boot_id", nullptr, MS_BIND, nullptr) != 0)
-    throw finding(verdict::not_run,
-                  "another boot id cannot be mounted: " + std::generic_category().message(errno));
+    throw finding(verdict::not_run, "another boot id cannot be mounted: " + std::generic_category().message(errno));
 }
 
 // Files that were synced once, and are removed or replaced by others that were.

@@ -53,56 +53,33 @@ class program final : public one_array {
     switch (draw(g_, 0, 28)) {
       case 0:
       case 1:
-      case 2:
-        return what_ = "element writes", write_some();
+      case 2: return what_ = "element writes", write_some();
       case 3:
-      case 4:
-        return what_ = "element reads", read_some();
-      case 5:
-        return what_ = "writing a box", write(any_box());
-      case 6:
-        return what_ = "reading a box", compare(any_box());
+      case 4: return what_ = "element reads", read_some();
+      case 5: return what_ = "writing a box", write(any_box());
+      case 6: return what_ = "reading a box", compare(any_box());
       case 7:
-      case 8:
-        return what_ = "overwrite, kept", keep_promise();
-      case 9:
-        return what_ = "overwrite, not kept", break_promise();
+      case 8: return what_ = "overwrite, kept", keep_promise();
+      case 9: return what_ = "overwrite, not kept", break_promise();
       case 10:
-      case 11:
-        return what_ = "writeback", write_back(durability::acknowledged);
-      case 12:
-        return what_ = "durable writeback", write_back(durable);
-      case 13:
-        return what_ = "invalidate", forget();
-      case 14:
-        return what_ = "prefetch", a_->prefetch(any_box());
+      case 11: return what_ = "writeback", write_back(durability::acknowledged);
+      case 12: return what_ = "durable writeback", write_back(durable);
+      case 13: return what_ = "invalidate", forget();
+      case 14: return what_ = "prefetch", a_->prefetch(any_box());
       case 15:
-      case 16:
-        return what_ = "pin", pin();
-      case 17:
-        return what_ = "writing what is pinned", write_pinned();
-      case 18:
-        return what_ = "unpin", unpin();
-      case 19:
-        return what_ = "resize", resize();
-      case 20:
-        return what_ = "reopen", reopen();
-      case 21:
-        return what_ = "read_all", read_together();
-      case 22:
-        return what_ = "write_all", write_together(any_box());
-      case 23:
-        return r_.one_in(2) ? (what_ = "threads", two_threads())
-                            : (what_ = "discard", discard_changes());
+      case 16: return what_ = "pin", pin();
+      case 17: return what_ = "writing what is pinned", write_pinned();
+      case 18: return what_ = "unpin", unpin();
+      case 19: return what_ = "resize", resize();
+      case 20: return what_ = "reopen", reopen();
+      case 21: return what_ = "read_all", read_together();
+      case 22: return what_ = "write_all", write_together(any_box());
+      case 23: return r_.one_in(2) ? (what_ = "threads", two_threads()) : (what_ = "discard", discard_changes());
       case 24:
-      case 25:
-        return what_ = "gather", gather();
-      case 26:
-        return what_ = "scatter", scatter();
-      case 27:
-        return what_ = "accumulate", accumulate();
-      case 28:
-        return what_ = "advise", advise();
+      case 25: return what_ = "gather", gather();
+      case 26: return what_ = "scatter", scatter();
+      case 27: return what_ = "accumulate", accumulate();
+      case 28: return what_ = "advise", advise();
     }
   }
 
@@ -134,18 +111,16 @@ class program final : public one_array {
     for (const std::size_t e : extents_) s << e << ",";
     s << "} tile {";
     for (const std::size_t t : options_.tile) s << t << ",";
-    s << "} block " << options_.block << " buffers " << options_.buffers
-      << (options_.shared ? " shared" : "") << " in " << rt_.memory() << " bytes, step " << step_
-      << " (" << what_ << "): element " << at << " reads " << hex(got) << ", written was "
-      << hex(plain_[at]);
+    s << "} block " << options_.block << " buffers " << options_.buffers << (options_.shared ? " shared" : "") << " in "
+      << rt_.memory() << " bytes, step " << step_ << " (" << what_ << "): element " << at << " reads " << hex(got)
+      << ", written was " << hex(plain_[at]);
     throw finding(verdict::wrong, s.str());
   }
   void check(std::size_t at, const T& got) {
     if (!same(got, plain_[at])) wrong(at, got);
   }
   void compare(const box<N>& b) {
-    each_of<N>(b, extents_,
-               [&](const index& c, std::size_t at) { check(at, std::as_const(*a_).element(c)); });
+    each_of<N>(b, extents_, [&](const index& c, std::size_t at) { check(at, std::as_const(*a_).element(c)); });
   }
   void set(const index& c, std::size_t at) { a_->element(c) = plain_[at] = any_value(); }
   void write(const box<N>& b) {
@@ -168,8 +143,7 @@ class program final : public one_array {
     const std::uint64_t dirty = a_->dirty_blocks();
     a_->writeback(d);
     r_.counts().acknowledged_bytes += dirty * a_->block_bytes();
-    if (pins_.empty() && a_->dirty_blocks() != 0)
-      throw finding(verdict::failed, "blocks are dirty after writeback()");
+    if (pins_.empty() && a_->dirty_blocks() != 0) throw finding(verdict::failed, "blocks are dirty after writeback()");
   }
   void forget() {
     if (!pins_.empty()) return refused_while_pinned([&] { a_->invalidate(); });
@@ -404,9 +378,8 @@ class program final : public one_array {
     write(any_box());
     a_->invalidate(discard);
     // What left memory meanwhile is in the store.
-    each_of<N>(a_->whole(), extents_, [&](const index& c, std::size_t at) {
-      adopt(at, std::as_const(*a_).element(c), kept[at]);
-    });
+    each_of<N>(a_->whole(), extents_,
+               [&](const index& c, std::size_t at) { adopt(at, std::as_const(*a_).element(c), kept[at]); });
   }
 
   void two_threads() {
@@ -428,8 +401,8 @@ class program final : public one_array {
     a_->writeback();
     for (std::thread& t : all) t.join();
     if (bad != ~std::size_t{0})
-      throw finding(verdict::wrong, "a thread read another value than it wrote to element " +
-                                        std::to_string(bad) + " of " + name_);
+      throw finding(verdict::wrong,
+                    "a thread read another value than it wrote to element " + std::to_string(bad) + " of " + name_);
   }
 
   round& r_;
@@ -449,25 +422,16 @@ class program final : public one_array {
 
 template <class... A>
 std::unique_ptr<one_array> make(A&&... a) {
-  const auto made = [&]<class P>(std::type_identity<P>) {
-    return std::make_unique<P>(std::forward<A>(a)...);
-  };
+  const auto made = [&]<class P>(std::type_identity<P>) { return std::make_unique<P>(std::forward<A>(a)...); };
   round& r = std::get<0>(std::tie(a...));
   switch (r.between(0, 6)) {
-    case 0:
-      return made(std::type_identity<program<std::uint8_t, 1, layout_right>>{});
-    case 1:
-      return made(std::type_identity<program<double, 2, layout_right>>{});
-    case 2:
-      return made(std::type_identity<program<record24, 1, layout_right>>{});
-    case 3:
-      return made(std::type_identity<program<record24, 3, layout_right>>{});
-    case 4:
-      return made(std::type_identity<program<std::int32_t, 2, layout_tiled>>{});
-    case 5:
-      return made(std::type_identity<program<std::complex<double>, 3, layout_tiled>>{});
-    default:
-      return made(std::type_identity<program<std::uint64_t, 1, layout_right>>{});
+    case 0: return made(std::type_identity<program<std::uint8_t, 1, layout_right>>{});
+    case 1: return made(std::type_identity<program<double, 2, layout_right>>{});
+    case 2: return made(std::type_identity<program<record24, 1, layout_right>>{});
+    case 3: return made(std::type_identity<program<record24, 3, layout_right>>{});
+    case 4: return made(std::type_identity<program<std::int32_t, 2, layout_tiled>>{});
+    case 5: return made(std::type_identity<program<std::complex<double>, 3, layout_tiled>>{});
+    default: return made(std::type_identity<program<std::uint64_t, 1, layout_right>>{});
   }
 }
 
@@ -510,8 +474,7 @@ void random_programs(round& r) {
     runtime rt{ro};
     try {
       std::vector<std::unique_ptr<one_array>> all;
-      for (std::uint64_t n = 0; n < arrays; ++n)
-        all.push_back(make(r, rt, s, "deep/er/array" + std::to_string(n)));
+      for (std::uint64_t n = 0; n < arrays; ++n) all.push_back(make(r, rt, s, "deep/er/array" + std::to_string(n)));
       const int steps = static_cast<int>(r.between(60, 250));
       const auto until = std::chrono::steady_clock::now() + long_enough;
       for (int n = 0; n < steps && std::chrono::steady_clock::now() < until; ++n) all[r.between(0, arrays - 1)]->step();

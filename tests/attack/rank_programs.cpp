@@ -17,14 +17,13 @@ void rank_programs(round& r) {
     servers.emplace(r.folder() / "store", r.between(1, 3));
     url = servers->url();
   }
-  const command_result c =
-      run_command({OOC_MPIRUN_SCRIPT, std::to_string(ranks), OOC_ATTACK_RANKS, url,
-                   std::to_string(r.dice()()), (r.folder().parent_path() / "totals").string()});
+  const command_result c = run_command({OOC_MPIRUN_SCRIPT, std::to_string(ranks), OOC_ATTACK_RANKS, url,
+                                        std::to_string(r.dice()()), (r.folder().parent_path() / "totals").string()});
   std::cout << ranks << " ranks: status " << c.status << "\n" << c.output << std::endl;
   if (c.status == 127) throw finding(verdict::not_run, "no mpirun");
   if (c.status != 0)
-    throw finding(verdict::failed, std::to_string(ranks) + " ranks ended with status " +
-                                       std::to_string(c.status) + ": " + c.output);
+    throw finding(verdict::failed,
+                  std::to_string(ranks) + " ranks ended with status " + std::to_string(c.status) + ": " + c.output);
 #else
   (void)r;
   throw finding(verdict::not_run, "built without MPI");

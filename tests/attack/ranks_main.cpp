@@ -81,9 +81,8 @@ class program {
 
   [[noreturn]] void wrong(std::size_t at, const T& got, const char* how) {
     std::ostringstream s;
-    s << "rank " << rank() << " of " << group_->size() << ", epoch " << epoch_ << ", " << how
-      << ": element " << at << " reads " << hex(got) << ", not " << hex(plain_[at]) << " ("
-      << element_type<T>::name() << " {";
+    s << "rank " << rank() << " of " << group_->size() << ", epoch " << epoch_ << ", " << how << ": element " << at
+      << " reads " << hex(got) << ", not " << hex(plain_[at]) << " (" << element_type<T>::name() << " {";
     for (const std::size_t e : extents_) s << e << ",";
     s << "} block " << options_.block << (options_.owner_computes ? " owner_computes" : "") << ")";
     throw finding(verdict::wrong, s.str());
@@ -182,23 +181,18 @@ class program {
         a_->invalidate();
         MPI_Barrier(MPI_COMM_WORLD);
         break;
-      case 1:
-        a_->sync(durable);
-        break;
+      case 1: a_->sync(durable); break;
       case 2:
         if (!options_.max_extents.empty()) {
           resize();
           break;
         }
         [[fallthrough]];
-      case 3:
-        return together();
+      case 3: return together();
       case 4:
       case 5:
-      case 6:
-        return halo();
-      default:
-        a_->sync();
+      case 6: return halo();
+      default: a_->sync();
     }
     // Nothing after a sync, and before what others write then: all ranks compare first.
     std::fill(writer_.begin(), writer_.end(), nobody);
@@ -248,8 +242,7 @@ class program {
     std::vector<T> memory(mine.size());
     if (writes) {
       // What ranks wrote in this epoch stays as well, where no box covers it.
-      each_of<N>(whole, extents_,
-                 [&](const index&, std::size_t at) { plain_[at] = value_of<T>(salt + at); });
+      each_of<N>(whole, extents_, [&](const index&, std::size_t at) { plain_[at] = value_of<T>(salt + at); });
       std::size_t n = 0;
       each_of<N>(mine, extents_, [&](const index&, std::size_t at) { memory[n++] = plain_[at]; });
       a_->write_all(mine, memory);
@@ -297,21 +290,15 @@ void run_ranks(round& r, const std::string& url) {
   const std::uint64_t staging = s.nodes() * so.staging;
   const auto run = [&]<class P>(std::type_identity<P>) { P(r, world, s, staging).run(); };
   switch (r.between(0, 4)) {
-    case 0:
-      return run(std::type_identity<program<double, 1, layout_right>>{});
-    case 1:
-      return run(std::type_identity<program<record24, 2, layout_right>>{});
-    case 2:
-      return run(std::type_identity<program<std::uint8_t, 2, layout_tiled>>{});
-    case 3:
-      return run(std::type_identity<program<std::complex<double>, 3, layout_right>>{});
-    default:
-      return run(std::type_identity<program<std::int32_t, 2, layout_tiled>>{});
+    case 0: return run(std::type_identity<program<double, 1, layout_right>>{});
+    case 1: return run(std::type_identity<program<record24, 2, layout_right>>{});
+    case 2: return run(std::type_identity<program<std::uint8_t, 2, layout_tiled>>{});
+    case 3: return run(std::type_identity<program<std::complex<double>, 3, layout_right>>{});
+    default: return run(std::type_identity<program<std::int32_t, 2, layout_tiled>>{});
   }
 }
 
-void write_history_together(const std::string& url, std::uint64_t seed, totals& t,
-                            rank_board& board) {
+void write_history_together(const std::string& url, std::uint64_t seed, totals& t, rank_board& board) {
   const auto world = mpi_group(MPI_COMM_WORLD, {.deadline = std::chrono::seconds(60)});
   const auto rank = static_cast<std::size_t>(world->rank());
   const auto ranks = static_cast<std::size_t>(world->size());
@@ -334,8 +321,7 @@ void write_history_together(const std::string& url, std::uint64_t seed, totals& 
     const history::epoch& now = plan.epochs.writes(e);
     std::uint64_t written = 0;
     for (const std::uint32_t i : now.elements) {
-      const bool mine =
-          plan.owner_computes ? part.lower[0] <= i && i < part.upper[0] : i % ranks == rank;
+      const bool mine = plan.owner_computes ? part.lower[0] <= i && i < part.upper[0] : i % ranks == rank;
       if (!mine) continue;
       a[i] = history::value(e, i);
       ++written;
@@ -352,8 +338,7 @@ void write_history_together(const std::string& url, std::uint64_t seed, totals& 
 /// Errors are no findings here: other ranks may have been killed.
 void write_and_abort(char** argv) {
   try {
-    write_history_together(argv[1], std::stoull(argv[2]), map_totals(argv[3]),
-                           map_rank_board(argv[4]));
+    write_history_together(argv[1], std::stoull(argv[2]), map_totals(argv[3]), map_rank_board(argv[4]));
   } catch (const std::exception& e) {
     std::cerr << e.what() << std::endl;
     MPI_Abort(MPI_COMM_WORLD, 1);

@@ -38,8 +38,7 @@ struct keyed_writer {
   report_pipe told;
   pid_t pid = -1;
 
-  keyed_writer(round& r, const keyed_store& k, std::string path, std::string key_file,
-               std::uint64_t epochs)
+  keyed_writer(round& r, const keyed_store& k, std::string path, std::string key_file, std::uint64_t epochs)
       : h(r.dice()(), r.between(1000, 40'000), epochs, r.one_in(2)),
         o(draw_writer(r, k.url, 1)),
         key(std::move(key_file)),
@@ -84,9 +83,7 @@ struct keyed_writer {
 /// What both servers say to mallory's key, he having a capability of before.
 struct answers {
   std::string metad, iod;
-  bool revoked() const {
-    return metad.find(refusal) != std::string::npos && iod.find(refusal) != std::string::npos;
-  }
+  bool revoked() const { return metad.find(refusal) != std::string::npos && iod.find(refusal) != std::string::npos; }
 };
 
 answers try_revoked_key(const keyed_store& k, const storage::shape_ptr& own) {
@@ -102,8 +99,8 @@ answers try_revoked_key(const keyed_store& k, const storage::shape_ptr& own) {
   std::vector<std::byte> memory(4096);
   std::promise<failure> p;
   const auto node = to_iod(k, c);
-  node->read(own, 0, std::make_shared<const request>(request::contiguous(0, memory.size())),
-             memory.data(), [&](const failure& e) { p.set_value(e); });
+  node->read(own, 0, std::make_shared<const request>(request::contiguous(0, memory.size())), memory.data(),
+             [&](const failure& e) { p.set_value(e); });
   const failure e = p.get_future().get();
   a.iod = e ? e.what : "good";
   return a;
@@ -120,25 +117,22 @@ void must_be_refused_soon(round& r, const keyed_store& k, const storage::shape_p
     }
   } while (std::chrono::steady_clock::now() < until);
   throw finding(verdict::wrong,
-                "10 s after its revocation a key is not refused as revoked; metad: " + a.metad +
-                    "; iod-0: " + a.iod);
+                "10 s after its revocation a key is not refused as revoked; metad: " + a.metad + "; iod-0: " + a.iod);
 }
 
-void must_still_be_refused(round& r, const keyed_store& k, const storage::shape_ptr& own,
-                           const std::string& what) {
+void must_still_be_refused(round& r, const keyed_store& k, const storage::shape_ptr& own, const std::string& what) {
   const answers a = try_revoked_key(k, own);
   if (a.metad == "good" || a.iod == "good")
-    throw finding(verdict::wrong, "a key that had been revoked is good after " + what +
-                                      "; metad: " + a.metad + "; iod-0: " + a.iod);
+    throw finding(verdict::wrong,
+                  "a key that had been revoked is good after " + what + "; metad: " + a.metad + "; iod-0: " + a.iod);
   if (!a.revoked())
-    throw finding(verdict::failed, "who comes with a revoked key is not told so after " + what +
-                                       "; metad: " + a.metad + "; iod-0: " + a.iod);
+    throw finding(verdict::failed, "who comes with a revoked key is not told so after " + what + "; metad: " + a.metad +
+                                       "; iod-0: " + a.iod);
   r.counts().refused += 2;
 }
 
 void revoke_user(const keyed_store& k, std::uint32_t uid) {
-  const command_result c =
-      run_command({OOC_COMMAND, "revoke", "--key", k.cluster_key(), std::to_string(uid)});
+  const command_result c = run_command({OOC_COMMAND, "revoke", "--key", k.cluster_key(), std::to_string(uid)});
   if (c.status != 0) throw finding(verdict::failed, "ooc revoke: " + c.output);
 }
 
@@ -164,17 +158,14 @@ std::string spoil(round& r, const fs::path& list, const std::string& older) {
     case 3: {
       const std::uint64_t at = r.between(0, text.size() - 1), bit = r.between(0, 7);
       text[at] ^= static_cast<char>(1 << bit);
-      did = "bit " + std::to_string(bit) + " of byte " + std::to_string(at) +
-            " of the list was flipped";
+      did = "bit " + std::to_string(bit) + " of byte " + std::to_string(at) + " of the list was flipped";
       break;
     }
     case 4:
       text.assign(text.size(), '\0');
       did = "the list was zeroed";
       break;
-    default:
-      text = older;
-      did = "an older list came back";
+    default: text = older; did = "an older list came back";
   }
   std::ofstream(list, std::ios::binary | std::ios::trunc) << text;
   return did;
@@ -260,8 +251,7 @@ void revoked_keys(round& r) {
 
   std::vector<std::unique_ptr<keyed_writer>> his;
   for (std::uint64_t n = r.between(1, 3); n > 0; --n) {
-    his.push_back(
-        std::make_unique<keyed_writer>(r, k, "his" + std::to_string(n), k.mallory_key, 10'000));
+    his.push_back(std::make_unique<keyed_writer>(r, k, "his" + std::to_string(n), k.mallory_key, 10'000));
     his.back()->o.deadline = milliseconds(5000);
   }
   keyed_writer hers(r, k, "hers", k.alice_key, 300);
@@ -288,17 +278,16 @@ void revoked_keys(round& r) {
   for (const auto& w : his) {
     const int s = r.wait_for(w->pid, w->o.deadline + seconds(5), "a writer whose key was revoked");
     if ((s != gave_up && s != fatal_exit_status) || w->said().find(refusal) == std::string::npos)
-      throw finding(verdict::failed, "a writer whose key was revoked ended with status " +
-                                         std::to_string(s) + " and said: " + w->said());
+      throw finding(verdict::failed, "a writer whose key was revoked ended with status " + std::to_string(s) +
+                                         " and said: " + w->said());
   }
   if (const int s = r.wait_for(hers.pid, seconds(90), "a writer whose key is good"))
-    throw finding(verdict::failed, "a writer whose key is good ended with status " +
-                                       std::to_string(s) + " and said: " + hers.said());
+    throw finding(verdict::failed,
+                  "a writer whose key is good ended with status " + std::to_string(s) + " and said: " + hers.said());
 
   const std::string renewed = k.folder + "/renewed";
-  const command_result c =
-      run_command({OOC_COMMAND, "keygen", "--user", std::to_string(mallory_uid), "--groups",
-                   std::to_string(users_group), "--key", k.cluster_key(), renewed});
+  const command_result c = run_command({OOC_COMMAND, "keygen", "--user", std::to_string(mallory_uid), "--groups",
+                                        std::to_string(users_group), "--key", k.cluster_key(), renewed});
   if (c.status != 0) throw finding(verdict::failed, "ooc keygen: " + c.output);
   for (const auto& w : his) w->check(r, renewed);
   hers.check(r, k.alice_key);

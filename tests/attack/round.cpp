@@ -18,9 +18,7 @@ namespace ooc::attack {
 
 namespace {
 
-int shell_status(int status) {
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
+int shell_status(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
 
 int reap(pid_t child) {
   int status = 0;
@@ -99,8 +97,7 @@ int round::wait_for(pid_t child, std::chrono::milliseconds limit, const std::str
   if (ended == 1) return wait_for(child);
   ::kill(child, SIGKILL);
   reap(child);
-  throw finding(verdict::hung,
-                what + " did not end within " + std::to_string(limit.count()) + " ms");
+  throw finding(verdict::hung, what + " did not end within " + std::to_string(limit.count()) + " ms");
 }
 
 command_result run_command(const std::vector<std::string>& words) {

@@ -13,8 +13,7 @@ namespace ooc::attack {
 
 class served_store {
  public:
-  served_store(std::filesystem::path dir, std::uint64_t nodes,
-               const std::vector<std::string>& options = {})
+  served_store(std::filesystem::path dir, std::uint64_t nodes, const std::vector<std::string>& options = {})
       : dir_(std::move(dir)), nodes_(nodes) {
     std::vector<std::string> more{"--port", "0", "--nodes", std::to_string(nodes)};
     more.insert(more.end(), options.begin(), options.end());
@@ -23,8 +22,7 @@ class served_store {
 
   /// Starts what does not run.
   void up(const std::vector<std::string>& options = {}) {
-    if (const command_result r = try_up(options); r.status != 0)
-      throw finding(verdict::failed, "ooc up: " + r.output);
+    if (const command_result r = try_up(options); r.status != 0) throw finding(verdict::failed, "ooc up: " + r.output);
   }
   /// The same where it may be refused.
   command_result try_up(const std::vector<std::string>& options = {}) {

@@ -1,6 +1,7 @@
-// Several programs have the same plain files open, and write, cut off, make longer, read, rename, replace and remove them, one at a
-// time as this process tells them, sometimes two at once.  Programs are killed in the middle of a call, and so are the servers.
-// Every acknowledged write is in the file, whoever has cut it off before; what a kill has cut short is old or new.
+// Several programs have the same plain files open, and write, cut off, make longer, read, rename, replace and remove
+// them, one at a time as this process tells them, sometimes two at once.  Programs are killed in the middle of a call,
+// and so are the servers. Every acknowledged write is in the file, whoever has cut it off before; what a kill has cut
+// short is old or new.
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -45,8 +46,8 @@ class shared_files_round {
     }
     kills_left_ = r.one_in(3) ? 0 : r.between(1, servers_ ? 3 : 8);
     outages_left_ = servers_ && r.one_in(2) ? r.between(1, 3) : 0;
-    std::cout << w_.url << ": " << w_.handles.size() << " programs, " << w_.files << " files of up to " << w_.most << " bytes"
-              << std::endl;
+    std::cout << w_.url << ": " << w_.handles.size() << " programs, " << w_.files << " files of up to " << w_.most
+              << " bytes" << std::endl;
   }
 
   void run() {
@@ -145,7 +146,8 @@ class shared_files_round {
     --outages_left_;
     testing::random_pause(std::chrono::microseconds(5 << r_.between(0, 9)));
     const auto n = static_cast<std::uint32_t>(r_.between(0, w_.nodes));
-    std::cout << "  " << (n == w_.nodes ? "the metadata server" : "I/O server " + std::to_string(n)) << " is killed" << std::endl;
+    std::cout << "  " << (n == w_.nodes ? "the metadata server" : "I/O server " + std::to_string(n)) << " is killed"
+              << std::endl;
     testing::server_process& s = n == w_.nodes ? servers_->metad() : servers_->iod(n);
     s.kill();
     testing::random_pause(milliseconds(r_.between(0, 200)));
@@ -170,8 +172,7 @@ class shared_files_round {
     if (first.killed) {
       // On a served store it counts for a while as one that may come back.
       for (handle& h : w_.handles[first.program])
-        if (h.file)
-          h.file->claimed_by_dead = std::chrono::steady_clock::now() + w_.forgotten_after;
+        if (h.file) h.file->claimed_by_dead = std::chrono::steady_clock::now() + w_.forgotten_after;
       w_.handles[first.program] = {};
       w_.programs[first.program]->start(w_.url);
     }

@@ -19,8 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const frame_limits limits{.body = 1024, .payload = 4096};
   if (!header_fault(h, limits).empty()) return 0;
   if (h.body_bytes > limits.body || h.payload_bytes > limits.payload) std::abort();
-  if (h.body_bytes == body.size() && body_fault(h, body).empty())
-    (void)encode_frame(h, body, h.payload_bytes);
+  if (h.body_bytes == body.size() && body_fault(h, body).empty()) (void)encode_frame(h, body, h.payload_bytes);
   (void)kind_name(h.kind);
   return 0;
 }

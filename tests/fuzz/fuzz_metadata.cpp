@@ -37,14 +37,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view body(reinterpret_cast<const char*>(data) + 1, size - 1);
   attempt([&] {
     switch (data[0] % 8) {
-      case 0:
-        return wire::throw_failure(body);
-      case 1:
-        return (void)wire::parse_body<pb::Enlist>(body);
-      case 2:
-        return (void)wire::parse_body<pb::Enlisted>(body);
-      case 3:
-        return (void)wire::parse_body<pb::Cluster>(body);
+      case 0: return wire::throw_failure(body);
+      case 1: return (void)wire::parse_body<pb::Enlist>(body);
+      case 2: return (void)wire::parse_body<pb::Enlisted>(body);
+      case 3: return (void)wire::parse_body<pb::Cluster>(body);
       case 4:
       case 5: {
         const auto a = wire::parse_body<pb::Answer>(body);
@@ -52,8 +48,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         for (const pb::Entry& e : a.entries()) round_trip(e);
         return;
       }
-      default:
-        (void)wire::encode(wire::decode_call(body));
+      default: (void)wire::encode(wire::decode_call(body));
     }
   });
   return 0;

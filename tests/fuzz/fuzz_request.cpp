@@ -25,16 +25,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view body(reinterpret_cast<const char*>(data) + 1, size - 1);
   attempt([&] {
     switch (data[0] % 8) {
-      case 0:
-        return (void)wire::decode_failure(body);
-      case 1:
-        return (void)wire::decode_verify_report(body);
-      case 2:
-        return (void)wire::decode_ids(body);
-      case 3:
-        return (void)wire::decode_fence(body);
-      case 4:
-        return (void)wire::decode_statistics(body);
+      case 0: return (void)wire::decode_failure(body);
+      case 1: return (void)wire::decode_verify_report(body);
+      case 2: return (void)wire::decode_ids(body);
+      case 3: return (void)wire::decode_fence(body);
+      case 4: return (void)wire::decode_statistics(body);
       default:  // the one that has the most to get wrong
         return (void)wire::decode_io_request(body);
     }

@@ -1,4 +1,6 @@
 // What a mount sends of the writes of an open file, and when; no mount is needed.
+#include "mount/live_file.hpp"
+
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -10,7 +12,6 @@
 #include <thread>
 #include <vector>
 
-#include "mount/live_file.hpp"
 #include "oocarray/file.hpp"
 #include "support/faulty_io_service.hpp"
 #include "support/memory_store.hpp"
@@ -67,7 +68,9 @@ struct shared_file {
     made.striping = {.sn = 0, .nn = 2, .sf = 4096};
     id = mine.core()->create("f", made).meta.id;
   }
-  std::shared_ptr<live_file> opened_by(const store& s) const { return std::make_shared<live_file>(s.core(), *jobs, id); }
+  std::shared_ptr<live_file> opened_by(const store& s) const {
+    return std::make_shared<live_file>(s.core(), *jobs, id);
+  }
   storage::entry entry() const { return mine.core()->metadata().find(id); }
 
   temporary_folder folder;
@@ -146,17 +149,13 @@ TEST_CASE("writes of any order and overlap leave what the last of them wrote") {
     const std::uint64_t at = between(g, 0, 7) * 5000 + between(g, 0, 100);
     const std::size_t n = between(g, 1, longest);
     switch (between(g, 0, 99)) {
-      case 0:
-        REQUIRE(f.file->flush_and_wait() == 0);
-        break;
+      case 0: REQUIRE(f.file->flush_and_wait() == 0); break;
       case 1:
         REQUIRE(f.file->resize(at) == 0);
         model.resize(at);
         break;
       case 2:
-      case 3:
-        REQUIRE(f.read(at, n) == (at < model.size() ? model.substr(at, n) : ""));
-        break;
+      case 3: REQUIRE(f.read(at, n) == (at < model.size() ? model.substr(at, n) : "")); break;
       default: {
         const std::string bytes = letters(g, n);
         if (model.size() < at + n) model.resize(at + n);
@@ -266,7 +265,8 @@ TEST_CASE("the end of what another program has cut off is not told when there is
   g->close(true);
 }
 
-TEST_CASE("bytes that were stored and not flushed are gone where the file is cut off before them and made longer again") {
+TEST_CASE(
+    "bytes that were stored and not flushed are gone where the file is cut off before them and made longer again") {
   written_file f;
   REQUIRE(f.write(0, std::string(2 << 20, 'a')) == 0);
   REQUIRE(f.file->resize(1 << 20) == 0);
@@ -285,7 +285,8 @@ TEST_CASE("what is written again after it found no room is in the file, with wha
   const std::uint64_t again = there ? refused : refused + mebibyte;  // where the kernel goes on
   CAPTURE(first, refused, again);
   REQUIRE(f.write(first, a) == 0);
-  for (const auto& node : f.store.nodes) node->fail(operation::write, std::make_error_code(std::errc::no_space_on_device));
+  for (const auto& node : f.store.nodes)
+    node->fail(operation::write, std::make_error_code(std::errc::no_space_on_device));
   REQUIRE(f.write(refused, b) == 0);
   REQUIRE(soon([&] { return f.file->errors_so_far() != 0; }));
   for (const auto& node : f.store.nodes) node->heal();
@@ -396,7 +397,8 @@ TEST_CASE("what is allocated within what is reserved is in the size") {
 TEST_CASE("an array that could not be opened for writing stays free for others") {
   memory_store store{1};
   const auto node = std::make_shared<storage::faulty_io_service>(store.nodes[0]);
-  store.core = std::make_shared<storage::store_core>("memory:", "test", store.metadata, storage::striped_file::nodes{node});
+  store.core =
+      std::make_shared<storage::store_core>("memory:", "test", store.metadata, storage::striped_file::nodes{node});
   job_threads<> jobs{1};
   storage::new_file made;
   made.striping = {.sn = 0, .nn = 1, .sf = 4096};

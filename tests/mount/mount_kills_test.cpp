@@ -11,8 +11,8 @@
 
 #include "mounted.hpp"
 #include "support/pauses.hpp"
-#include "support/rounds.hpp"
 #include "support/random_seed.hpp"
+#include "support/rounds.hpp"
 
 using namespace ooc;
 using namespace ooc::testing;
@@ -101,8 +101,8 @@ struct made_files {
   char failed[makers][80] = {};
 };
 
-// Makes, renames and removes files until there are enough.  In a process of its own: who forks while he has files of the
-// mount open, to start a server, has the child wait for that server before it has begun.
+// Makes, renames and removes files until there are enough.  In a process of its own: who forks while he has files of
+// the mount open, to start a server, has the child wait for that server before it has begun.
 void make_files(const fs::path& folder, int who, made_files& told) {
   const auto may_fail = [&](const char* what, long result) {
     if (result < 0 && told.failed[who][0] == 0)
@@ -119,7 +119,8 @@ void make_files(const fs::path& folder, int who, made_files& told) {
     may_fail("rename", ::rename(other.c_str(), name.c_str()));
     struct stat st {};
     may_fail("stat", ::stat(name.c_str(), &st));
-    if (i % 4 == 3) may_fail("unlink", ::unlink((folder / (std::to_string(who) + "-" + std::to_string(i - 1))).c_str()));
+    if (i % 4 == 3)
+      may_fail("unlink", ::unlink((folder / (std::to_string(who) + "-" + std::to_string(i - 1))).c_str()));
     told.made[who] = i + 1;
     ++told.done;
   }
@@ -192,7 +193,8 @@ TEST_CASE("cp, tar and fio on a mount go on when an I/O server is killed and sta
   if (run_command("command -v fio", s.folder / "fio").status == 0) {
     commands.push_back("fio --name=verify --filename=" + (m / "blocks").string() +
                        " --rw=randwrite --bs=64k --size=8m --verify=crc32c --do_verify=1 --verify_fatal=1"
-                       " --fsync=64 --end_fsync=1 > " + (s.folder / "fio.log").string());
+                       " --fsync=64 --end_fsync=1 > " +
+                       (s.folder / "fio.log").string());
     begins.push_back(m / "blocks");
   } else {
     std::cout << "fio is not installed: cp and tar alone" << std::endl;

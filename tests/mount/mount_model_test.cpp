@@ -23,9 +23,7 @@ struct reply {
   bool operator==(const reply&) const = default;
 };
 
-reply said(long result, std::string bytes = "") {
-  return {result < 0 ? -long{errno} : result, std::move(bytes)};
-}
+reply said(long result, std::string bytes = "") { return {result < 0 ? -long{errno} : result, std::move(bytes)}; }
 
 /// One side: a folder, and files in it that are open.
 struct side {
@@ -70,8 +68,8 @@ struct generator {
       case 0:
       case 1:
       case 2: {
-        constexpr int flags[] = {O_RDWR | O_CREAT, O_RDWR | O_CREAT | O_TRUNC, O_RDWR,
-                                 O_RDWR | O_CREAT | O_EXCL, O_RDWR | O_APPEND | O_CREAT};
+        constexpr int flags[] = {O_RDWR | O_CREAT, O_RDWR | O_CREAT | O_TRUNC, O_RDWR, O_RDWR | O_CREAT | O_EXCL,
+                                 O_RDWR | O_APPEND | O_CREAT};
         const int f = flags[number(0, 4)];
         return {"open " + a + " " + std::to_string(f), [=](side& s) {
                   const int fd = ::open(s.path(a).c_str(), f, 0640);
@@ -88,8 +86,7 @@ struct generator {
       case 6: {
         const std::uint64_t at = offset();
         const std::string data = bytes(length());
-        return {"write slot " + std::to_string(slot) + " at " + std::to_string(at) + " " +
-                    std::to_string(data.size()),
+        return {"write slot " + std::to_string(slot) + " at " + std::to_string(at) + " " + std::to_string(data.size()),
                 [=](side& s) {
                   if (s.open.count(slot) == 0) return reply{};
                   return said(::pwrite(s.open[slot], data.data(), data.size(), static_cast<off_t>(at)));
@@ -112,14 +109,12 @@ struct generator {
       case 10: {
         const std::uint64_t n = offset();
         return {"ftruncate slot " + std::to_string(slot) + " " + std::to_string(n), [=](side& s) {
-                  return s.open.count(slot) == 0 ? reply{}
-                                                 : said(::ftruncate(s.open[slot], static_cast<off_t>(n)));
+                  return s.open.count(slot) == 0 ? reply{} : said(::ftruncate(s.open[slot], static_cast<off_t>(n)));
                 }};
       }
       case 11:
-        return {"fsync slot " + std::to_string(slot), [=](side& s) {
-                  return s.open.count(slot) == 0 ? reply{} : said(::fsync(s.open[slot]));
-                }};
+        return {"fsync slot " + std::to_string(slot),
+                [=](side& s) { return s.open.count(slot) == 0 ? reply{} : said(::fsync(s.open[slot])); }};
       case 12:
         return {"close slot " + std::to_string(slot), [=](side& s) {
                   if (s.open.count(slot) == 0) return reply{};
@@ -128,19 +123,15 @@ struct generator {
                   return said(::close(fd));
                 }};
       case 13:
-        return {"rename " + a + " " + b,
-                [=](side& s) { return said(::rename(s.path(a).c_str(), s.path(b).c_str())); }};
-      case 14:
-        return {"unlink " + a, [=](side& s) { return said(::unlink(s.path(a).c_str())); }};
+        return {"rename " + a + " " + b, [=](side& s) { return said(::rename(s.path(a).c_str(), s.path(b).c_str())); }};
+      case 14: return {"unlink " + a, [=](side& s) { return said(::unlink(s.path(a).c_str())); }};
       case 15:
-        return {"link " + a + " " + b,
-                [=](side& s) { return said(::link(s.path(a).c_str(), s.path(b).c_str())); }};
+        return {"link " + a + " " + b, [=](side& s) { return said(::link(s.path(a).c_str(), s.path(b).c_str())); }};
       case 16: {
         const std::string d = folder();
         const bool make = number(0, 3) != 0;
-        return {(make ? "mkdir " : "rmdir ") + d, [=](side& s) {
-                  return said(make ? ::mkdir(s.path(d).c_str(), 0755) : ::rmdir(s.path(d).c_str()));
-                }};
+        return {(make ? "mkdir " : "rmdir ") + d,
+                [=](side& s) { return said(make ? ::mkdir(s.path(d).c_str(), 0755) : ::rmdir(s.path(d).c_str())); }};
       }
       case 17:
         return {"symlink " + b + " " + a, [=](side& s) {
@@ -157,8 +148,8 @@ struct generator {
                   if (s.open.count(slot) == 0 || ::fstat(s.open[slot], &st) != 0 ||
                       static_cast<std::uint64_t>(st.st_size) < at + data.size())
                     return reply{};
-                  void* const p = ::mmap(nullptr, static_cast<std::size_t>(st.st_size),
-                                         PROT_READ | PROT_WRITE, MAP_SHARED, s.open[slot], 0);
+                  void* const p = ::mmap(nullptr, static_cast<std::size_t>(st.st_size), PROT_READ | PROT_WRITE,
+                                         MAP_SHARED, s.open[slot], 0);
                   if (p == MAP_FAILED) return said(-1);
                   std::string before(static_cast<char*>(p) + at, data.size());
                   std::memcpy(static_cast<char*>(p) + at, data.data(), data.size());

@@ -61,8 +61,8 @@ TEST_CASE("the space of removed files is there for who needs it, and for df, at 
   if (!can_mount()) return;
   temporary_folder here;
   fs::create_directories(here / "small");
-  const int failed = in_small_space(
-      here / "small", [&](bool) { return fill_again_and_again(here / "small", here / "mount"); });
+  const int failed =
+      in_small_space(here / "small", [&](bool) { return fill_again_and_again(here / "small", here / "mount"); });
   CHECK(failed == 0);
 }
 
@@ -92,8 +92,7 @@ TEST_CASE("a removed or replaced file is used on while it is open, and then gone
   CHECK(core->metadata().dead().empty());
   std::size_t objects = 0;
   for (const char* node : {"n0", "n1"})
-    for (const auto& e : fs::recursive_directory_iterator(s.folder / node / "shares"))
-      objects += e.is_regular_file();
+    for (const auto& e : fs::recursive_directory_iterator(s.folder / node / "shares")) objects += e.is_regular_file();
   CHECK(objects == 0);
 }
 
@@ -153,7 +152,8 @@ TEST_CASE("an array is a file that can be read and written, and stays as long as
   CHECK(contents(again / "a").size() == 96);
 }
 
-TEST_CASE("an array that a program writes is not removed or replaced, one that is only open here or has another name is") {
+TEST_CASE(
+    "an array that a program writes is not removed or replaced, one that is only open here or has another name is") {
   if (!can_mount()) return;
   const bool served = GENERATE(false, true);
   CAPTURE(served);
@@ -200,7 +200,7 @@ TEST_CASE("striping, type and shape are set on an empty file, which then is an a
   CHECK(error_of(set(f, "user.ooc.striping", "0,3,8192")) == EINVAL);
   CHECK(error_of(set(f, "user.ooc.striping", "many")) == EINVAL);
   CHECK(error_of(set(f, "user.ooc.striping", "0,1,8192", XATTR_CREATE)) == EEXIST);  // every file has one
-  CHECK(error_of(set(f, "user.ooc.shape", "3,4")) == EINVAL);                         // of what type?
+  CHECK(error_of(set(f, "user.ooc.shape", "3,4")) == EINVAL);                        // of what type?
   CHECK(error_of(set(f, "user.ooc.type", "f4", XATTR_REPLACE)) == ENODATA);
   CHECK(set(f, "user.ooc.type", "f4", XATTR_CREATE) == 0);
   CHECK(error_of(set(f, "user.ooc.type", "f4", XATTR_CREATE)) == EEXIST);
@@ -239,8 +239,7 @@ TEST_CASE("making, truncating and appending to small files syncs nothing until f
     std::memcpy(&n, contents(count).data(), 8);
     return n;
   };
-  mount_process m(s.url, s.folder / "mount", "",
-                  {"LD_PRELOAD=" COUNT_SYNCS, "OOC_COUNT_SYNCS=" + count.string()});
+  mount_process m(s.url, s.folder / "mount", "", {"LD_PRELOAD=" COUNT_SYNCS, "OOC_COUNT_SYNCS=" + count.string()});
   const std::string data = pattern(100'000);
   write(m / "first", data);  // sets ids and the boot aside, once
   const std::uint64_t before = syncs();
@@ -451,9 +450,8 @@ TEST_CASE("a mount runs in the background, from fstab's helper, and ends by umou
   mountable_store s(false);
   const fs::path folder = s.folder / "mount";
   fs::create_directories(folder);
-  const auto helped =
-      run_command("OOC=" OOC_COMMAND " " MOUNT_HELPER " " + s.url + " " + folder.string() + " -o rw,_netdev",
-                  s.folder / "helper");
+  const auto helped = run_command(
+      "OOC=" OOC_COMMAND " " MOUNT_HELPER " " + s.url + " " + folder.string() + " -o rw,_netdev", s.folder / "helper");
   INFO(helped.err);
   REQUIRE(helped.status == 0);
   write(folder / "f", "bytes");
@@ -484,9 +482,10 @@ TEST_CASE("mount(8) mounts a store by its type, by hand and from fstab") {
     return;
   }
   mountable_store s(false);
-  const auto o = run_command(std::string("unshare --mount --propagation private " MOUNT_BY_TYPE " " OOC_COMMAND
-                                         " " MOUNT_HELPER " ") + s.url + " " + (s.folder / "mount").string(),
-                             s.folder / "by_type");
+  const auto o = run_command(
+      std::string("unshare --mount --propagation private " MOUNT_BY_TYPE " " OOC_COMMAND " " MOUNT_HELPER " ") + s.url +
+          " " + (s.folder / "mount").string(),
+      s.folder / "by_type");
   INFO(o.out << o.err);
   CHECK(o.status == 0);
   CHECK(s.core()->metadata().lookup("by_hand").size == 8);
@@ -507,10 +506,10 @@ TEST_CASE("what cannot be mounted, and what a mount does not do, is refused with
   refused("-o colour " + s.url + " " + s.folder.path().string(), "-o colour is unknown");
   write(s.mount / "a", "");
   write(s.mount / "b", "");
-  CHECK(error_of(::renameat2(AT_FDCWD, (s.mount / "a").c_str(), AT_FDCWD, (s.mount / "b").c_str(),
-                             RENAME_EXCHANGE)) == EINVAL);
-  CHECK(error_of(::renameat2(AT_FDCWD, (s.mount / "a").c_str(), AT_FDCWD, (s.mount / "b").c_str(),
-                             RENAME_NOREPLACE)) == EEXIST);
+  CHECK(error_of(::renameat2(AT_FDCWD, (s.mount / "a").c_str(), AT_FDCWD, (s.mount / "b").c_str(), RENAME_EXCHANGE)) ==
+        EINVAL);
+  CHECK(error_of(::renameat2(AT_FDCWD, (s.mount / "a").c_str(), AT_FDCWD, (s.mount / "b").c_str(), RENAME_NOREPLACE)) ==
+        EEXIST);
   CHECK(error_of(::open(s.mount.folder().c_str(), O_TMPFILE | O_RDWR, 0600)) == EOPNOTSUPP);
 }
 

@@ -3,7 +3,8 @@
 //
 // The test goes in rounds.  In a round all users work at the same time, each on bytes that are his alone in this round;
 // he also reads bytes that nobody changes.  What he then closes, syncs or writes back, the others must find when they
-// open the file in the next round.  Files that one user has for himself are cut off, made longer, or replaced by others.
+// open the file in the next round.  Files that one user has for himself are cut off, made longer, or replaced by
+// others.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -35,9 +36,7 @@ struct file_bytes {
   std::uint64_t size() const { return end - begin; }
 };
 
-[[noreturn]] void failed_call(const std::string& what) {
-  throw std::runtime_error(what + ": " + std::strerror(errno));
-}
+[[noreturn]] void failed_call(const std::string& what) { throw std::runtime_error(what + ": " + std::strerror(errno)); }
 
 /// One who uses files of the store.  Each call is on the file as it was opened last.
 class store_user {
@@ -224,7 +223,9 @@ class array_user : public store_user {
   std::string read(std::size_t, std::uint64_t at, std::size_t n) override { return {array_.data() + at, n}; }
   void resize(std::size_t, std::uint64_t) override {}
   void replace(std::size_t, const std::string&) override {}
-  void meet(std::size_t, bool keep_open) override { array_.writeback(keep_open ? ooc::durable : durability::acknowledged); }
+  void meet(std::size_t, bool keep_open) override {
+    array_.writeback(keep_open ? ooc::durable : durability::acknowledged);
+  }
   void let_go(std::size_t) override {}
 
  private:
@@ -237,7 +238,7 @@ struct part_in_round {
   bool open = false;
   bool alone = false;
   bool others_grow = false;
-  std::string now;                 // what he finds, and what he makes of it
+  std::string now;  // what he finds, and what he makes of it
   std::vector<file_bytes> mine, quiet;
 };
 
@@ -247,8 +248,8 @@ struct written {
 };
 
 struct outcome_of_round {
-  std::vector<written> writes;      // to a file that he shares
-  std::string whole;                // the file that he had for himself
+  std::vector<written> writes;  // to a file that he shares
+  std::string whole;            // the file that he had for himself
 };
 
 using engine = std::mt19937_64;
@@ -393,8 +394,8 @@ std::vector<player> deal_out(engine& dice, const std::vector<std::unique_ptr<sto
       continue;
     }
     const bool grows = f != 0 && between(dice, 0, 1) == 0;
-    const std::uint64_t end = grows ? std::min<std::uint64_t>(now.size() + between(dice, 1, 1'500'000), greatest_file)
-                                    : now.size();
+    const std::uint64_t end =
+        grows ? std::min<std::uint64_t>(now.size() + between(dice, 1, 1'500'000), greatest_file) : now.size();
     std::vector<file_bytes> quiet;
     std::vector<std::vector<file_bytes>> own(users.size());
     for (std::uint64_t at = 0; at < end;) {
@@ -481,7 +482,8 @@ void all_together(bool served, int count) {
 
 }  // namespace
 
-TEST_CASE("two mounts, ooc::file, an array and MPI-IO on one embedded store read what the others have closed or synced") {
+TEST_CASE(
+    "two mounts, ooc::file, an array and MPI-IO on one embedded store read what the others have closed or synced") {
   if (can_mount()) all_together(false, rounds(10, 400));
 }
 

@@ -16,8 +16,8 @@ using namespace ooc::testing;
 
 namespace {
 
-/// In a child, on a store in a folder with little space; `synced` bytes are before the others, of which several MiB are on
-/// their way together.
+/// In a child, on a store in a folder with little space; `synced` bytes are before the others, of which several MiB are
+/// on their way together.
 int append_until_full(const fs::path& small, const fs::path& folder, std::uint64_t synced) {
   const std::string url = "local:" + (small / "n0").string();
   (void)ooc::store::open(url);
@@ -27,7 +27,7 @@ int append_until_full(const fs::path& small, const fs::path& folder, std::uint64
     mount_process mount(url, folder);
     descriptor f(mount / "f", O_WRONLY | O_CREAT | O_APPEND);
     const auto append = [&](std::uint64_t until) {
-      while (taken < until && ::write(f, piece.data(), piece.size()) > 0) taken += piece.size();
+      while (taken<until&& ::write(f, piece.data(), piece.size())> 0) taken += piece.size();
     };
     append(synced);
     EXPECT(::fsync(f) == 0);
@@ -51,8 +51,8 @@ TEST_CASE("an append that finds no room for its last bytes keeps those before") 
   CAPTURE(synced);
   temporary_folder here;
   fs::create_directories(here / "small");
-  const int failed = in_small_space(
-      here / "small", [&](bool) { return append_until_full(here / "small", here / "mount", synced); });
+  const int failed =
+      in_small_space(here / "small", [&](bool) { return append_until_full(here / "small", here / "mount", synced); });
   CHECK(failed == 0);
 }
 

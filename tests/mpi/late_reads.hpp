@@ -40,17 +40,16 @@ class late_reads final : public forwarded_node {
 
   void read(storage::shape_ptr file, std::uint32_t turn, storage::request_ptr r, std::byte* memory,
             storage::completion done) override {
-    forwarded_node::read(std::move(file), turn, std::move(r), memory,
-                         [this, done = std::move(done)](const failure& f) {
-                           {
-                             const std::lock_guard lock(mutex_);
-                             if (holding_) {
-                               held_.push_back([done, f] { done(f); });
-                               return;
-                             }
-                           }
-                           done(f);
-                         });
+    forwarded_node::read(std::move(file), turn, std::move(r), memory, [this, done = std::move(done)](const failure& f) {
+      {
+        const std::lock_guard lock(mutex_);
+        if (holding_) {
+          held_.push_back([done, f] { done(f); });
+          return;
+        }
+      }
+      done(f);
+    });
   }
 
  private:

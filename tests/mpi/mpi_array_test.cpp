@@ -85,8 +85,7 @@ TEST_CASE("as many blocks as there are ranks go to as many nodes, and are not cu
                             {.block = block, .replace = true, .group = g});
   const striping dealt = a.stripes();
   std::set<std::uint32_t> reached;
-  for (std::uint64_t at = 0; at < ranks * block; at += 4096)
-    reached.insert(dealt.node_of(at, s.nodes()));
+  for (std::uint64_t at = 0; at < ranks * block; at += 4096) reached.insert(dealt.node_of(at, s.nodes()));
   CHECK(reached.size() >= std::min<std::size_t>(s.nodes(), ranks));
   CHECK(dealt.sf >= std::min<std::uint64_t>(block / 2, ranks * block / s.nodes()));
 }
@@ -115,8 +114,7 @@ TEST_CASE("what one rank cannot do fails alike on all, and leaves nothing behind
   auto large = with(g);
   large.block = 8 * 4096;
   large.replace = false;
-  CHECK_THAT(message_of<usage_error>(
-                 [&] { vector_of_doubles(rt, s, "failing/b", create, {1'000'000}, large); }),
+  CHECK_THAT(message_of<usage_error>([&] { vector_of_doubles(rt, s, "failing/b", create, {1'000'000}, large); }),
              Catch::Contains(g->size() > 1 ? "rank " + std::to_string(last) + ":" : "32768"));
   CHECK_NOTHROW(vector_of_doubles(rt, s, "failing/b", create, {1000}, {.block = 4096, .group = g}));
 }
@@ -128,15 +126,12 @@ TEST_CASE("ranks that create with different fill values, or stripes, are all ref
   const store s = common_store();
   const bool last = g->rank() == g->size() - 1;
   const auto made = [&](array_options<double> o, const char* path) {
-    return [&rt, &s, o, path] {
-      vector_of_doubles(rt, s, path, create, {page}, o);
-    };
+    return [&rt, &s, o, path] { vector_of_doubles(rt, s, path, create, {page}, o); };
   };
   auto o = with(g);
   o.fill = last ? 2.0 : 1.0;
   const std::string of_fill = message_of<usage_error>(made(o, "differ/fill"));
-  CHECK_THAT(of_fill, Catch::Contains("'differ/fill'") &&
-                          Catch::Contains("fill bytes 000000000000f03f") &&
+  CHECK_THAT(of_fill, Catch::Contains("'differ/fill'") && Catch::Contains("fill bytes 000000000000f03f") &&
                           Catch::Contains("fill bytes 0000000000000040"));
   o.fill = last ? std::optional<double>() : 1.0;
   CHECK_THAT(message_of<usage_error>(made(o, "differ/fill")), Catch::Contains("fill bytes"));
@@ -144,8 +139,7 @@ TEST_CASE("ranks that create with different fill values, or stripes, are all ref
   o.stripes.sf = last ? 8192 : 4096;
   CHECK_THAT(message_of<usage_error>(made(o, "differ/fill")),
              Catch::Contains("stripe size 4096") && Catch::Contains("stripe size 8192"));
-  CHECK_THROWS_WITH(vector_of_doubles(rt, s, "differ/fill", open, with(g)),
-                    Catch::Contains("there is no"));
+  CHECK_THROWS_WITH(vector_of_doubles(rt, s, "differ/fill", open, with(g)), Catch::Contains("there is no"));
 
   o = with(g);
   o.fill = last ? std::optional<double>() : 0.0;  // the same
@@ -155,9 +149,7 @@ TEST_CASE("ranks that create with different fill values, or stripes, are all ref
   large.replace = true;
   large.group = g;
   large.fill = numbers{1, 2, 3, 4, 5, 6, 7, last ? 9u : 8u};
-  CHECK_THAT(message_of<usage_error>([&] {
-               ooc_array<numbers, 1>(rt, s, "differ/large", create, {page}, large);
-             }),
+  CHECK_THAT(message_of<usage_error>([&] { ooc_array<numbers, 1>(rt, s, "differ/large", create, {page}, large); }),
              Catch::Contains("fill bytes 0100000000000000"));
 }
 
@@ -167,20 +159,18 @@ TEST_CASE("a rank that passes another shape is told which rank passed what") {
   runtime rt(small());
   const store s = common_store();
   const std::size_t n = g->rank() == 1 ? 7000 : 5000;
-  const std::string text =
-      message_of<usage_error>([&] { vector_of_doubles(rt, s, "shapes/a", create, {n}, with(g)); });
-  CHECK_THAT(text, Catch::Contains("rank 1: create of 'shapes/a'") && Catch::Contains("{7000}") &&
-                       Catch::Contains("{5000}"));
+  const std::string text = message_of<usage_error>([&] { vector_of_doubles(rt, s, "shapes/a", create, {n}, with(g)); });
+  CHECK_THAT(text,
+             Catch::Contains("rank 1: create of 'shapes/a'") && Catch::Contains("{7000}") && Catch::Contains("{5000}"));
 
   vector_of_doubles a(rt, s, "shapes/a", create, {5000}, with(g));
-  CHECK_THAT(
-      message_of<usage_error>([&] {
-        if (g->rank() == 1)
-          a.close();
-        else
-          a.sync();
-      }),
-      Catch::Contains("rank 1: close of 'shapes/a'") && Catch::Contains("sync of 'shapes/a'"));
+  CHECK_THAT(message_of<usage_error>([&] {
+               if (g->rank() == 1)
+                 a.close();
+               else
+                 a.sync();
+             }),
+             Catch::Contains("rank 1: close of 'shapes/a'") && Catch::Contains("sync of 'shapes/a'"));
   CHECK_NOTHROW(a.sync());
 }
 
@@ -259,9 +249,7 @@ TEST_CASE("a durable sync asks each node once for all ranks, and its failure is 
   a.sync(durable);
   CHECK(nodes.calls(storage::io_call::sync) == (g->rank() == 0 ? nodes.nodes.size() : 0));
   CHECK(sees(2));
-  nodes.fail({.call = storage::io_call::sync,
-              .times = 1,
-              .error = std::make_error_code(std::errc::io_error)});
+  nodes.fail({.call = storage::io_call::sync, .times = 1, .error = std::make_error_code(std::errc::io_error)});
   write_part(3);
   const std::string text = message_of<io_error>([&] { a.sync(durable); });
   CHECK_THAT(text, Catch::Contains("'durable/a' cannot be made durable"));
@@ -284,8 +272,7 @@ TEST_CASE("what was evicted earlier in the epoch is told as well") {
     for (std::size_t b = 0; b < blocks; ++b) a[b * page + 7] = static_cast<double>(b + 1);
   a.sync();
   std::size_t wrong = 0;
-  for (std::size_t b = 0; b < blocks; ++b)
-    wrong += std::as_const(a)[b * page + 7] != static_cast<double>(b + 1);
+  for (std::size_t b = 0; b < blocks; ++b) wrong += std::as_const(a)[b * page + 7] != static_cast<double>(b + 1);
   CHECK(wrong == 0);
 }
 
@@ -317,9 +304,8 @@ TEST_CASE("a load that ends after sync is dropped where another rank wrote meanw
   const store plain = common_store();
   // This rank's view of the same store.
   std::vector<std::shared_ptr<testing::late_reads>> late;
-  const store s = testing::with_nodes(plain, [&](const auto& node) {
-    return late.emplace_back(std::make_shared<testing::late_reads>(node));
-  });
+  const store s = testing::with_nodes(
+      plain, [&](const auto& node) { return late.emplace_back(std::make_shared<testing::late_reads>(node)); });
   vector_of_doubles a(rt, s, "late/a", create, {8 * page}, with(g));
   const bool reader = g->rank() != 0;
   if (reader) {
@@ -352,8 +338,7 @@ TEST_CASE("the papers' form: writeback, barrier, invalidate") {
     MPI_Barrier(MPI_COMM_WORLD);
     a.invalidate();
     std::size_t wrong = 0;
-    for (std::size_t i = 0; i < a.size(); ++i)
-      wrong += std::as_const(a)[i] != round * 1000.0 + static_cast<double>(i);
+    for (std::size_t i = 0; i < a.size(); ++i) wrong += std::as_const(a)[i] != round * 1000.0 + static_cast<double>(i);
     CHECK(wrong == 0);
     MPI_Barrier(MPI_COMM_WORLD);
   }
@@ -400,9 +385,7 @@ TEST_CASE("under owner_computes a neighbour's element in a shared block is an er
 namespace {
 
 std::jmp_buf after_fault;
-void on_fault(int) {
-  siglongjmp(after_fault, 1);
-}
+void on_fault(int) { siglongjmp(after_fault, 1); }
 
 }  // namespace
 
@@ -446,8 +429,7 @@ TEST_CASE("under owner_computes a scatter goes to the rank's own part, and all r
   a.prefetch({{first}, {last}});  // some blocks are in memory, some are not
   a.scatter(mine, values);
   if (g->size() > 1) {
-    const std::vector<std::size_t> theirs = {
-        a.part((g->rank() + 1) % g->size()).lower[0]};
+    const std::vector<std::size_t> theirs = {a.part((g->rank() + 1) % g->size()).lower[0]};
     const std::vector<double> one = {1};
     CHECK_THROWS_WITH(a.scatter(theirs, one), Catch::Contains("scatter() of array 'scattered/a'") &&
                                                   Catch::Contains("{" + std::to_string(theirs[0]) + "}") &&
@@ -457,14 +439,12 @@ TEST_CASE("under owner_computes a scatter goes to the rank's own part, and all r
   std::size_t wrong = 0;
   for (int r = 0; r < g->size(); ++r) {
     const auto [from, to] = std::pair(a.part(r).lower[0], a.part(r).upper[0]);
-    for (std::size_t i = from; i < to; ++i)
-      wrong += std::as_const(a)[i] != ((i - from) % 777 == 0 ? i + 0.5 : 0.0);
+    for (std::size_t i = from; i < to; ++i) wrong += std::as_const(a)[i] != ((i - from) % 777 == 0 ? i + 0.5 : 0.0);
   }
   CHECK(wrong == 0);
 }
 
-TEST_CASE(
-    "under owner_computes blocks within the part are sent whole, and need not be read first") {
+TEST_CASE("under owner_computes blocks within the part are sent whole, and need not be read first") {
   const group_ptr g = all_ranks();
   runtime rt(small());
   const store s = common_store();

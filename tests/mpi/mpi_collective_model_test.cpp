@@ -39,8 +39,7 @@ class program {
     options_.stripes.sf = 4096 * between(g_, 1, 4);
     if (between(g_, 0, 2) == 0) options_.order = file_order::tiled;
     if (!Layout::contiguous || options_.order == file_order::tiled)
-      for (std::size_t k = 0; k < N; ++k)
-        options_.tile.push_back(std::size_t{1} << between(g_, 1, N == 3 ? 3 : 4));
+      for (std::size_t k = 0; k < N; ++k) options_.tile.push_back(std::size_t{1} << between(g_, 1, N == 3 ? 3 : 4));
     if (!Layout::contiguous) {
       while (sizeof(T) * options_.tile[0] < 64) options_.tile[0] *= 2;
       // A loop over rows visits each tile once a row: narrow tiles of bytes would make a test of faults.
@@ -182,9 +181,8 @@ class program {
 
   void look(const box<N>& b) const {
     std::size_t wrong = 0;
-    for_each(b, [&](const coordinates<N>& c, std::size_t at) {
-      wrong += !(std::as_const(*a_).element(c) == plain_[at]);
-    });
+    for_each(b,
+             [&](const coordinates<N>& c, std::size_t at) { wrong += !(std::as_const(*a_).element(c) == plain_[at]); });
     INFO("step " << step_);
     REQUIRE(wrong == 0);
   }
@@ -202,18 +200,16 @@ class program {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE_SIG("random boxes that all ranks read and write together are those of one array",
-                       "", ((class T, std::size_t N, class Layout), T, N, Layout),
-                       (double, 1, layout_right), (triple, 2, layout_right),
-                       (std::uint8_t, 2, layout_tiled), (std::complex<double>, 3, layout_right),
-                       (triple, 3, layout_tiled)) {
+TEMPLATE_TEST_CASE_SIG("random boxes that all ranks read and write together are those of one array", "",
+                       ((class T, std::size_t N, class Layout), T, N, Layout), (double, 1, layout_right),
+                       (triple, 2, layout_right), (std::uint8_t, 2, layout_tiled),
+                       (std::complex<double>, 3, layout_right), (triple, 3, layout_tiled)) {
   const int programs = testing::rounds(4, 60);
   const auto group = testing::all_ranks();
   std::mt19937_64 g = testing::common_source(1000 + sizeof(T) * 64 + N * 8 + Layout::contiguous);
   for (int n = 0; n < programs; ++n) {
     program<T, N, Layout> p(g, group);
-    INFO("replay with OOC_TEST_SEED=" << testing::common_seed() << ", program " << n << ": "
-                                      << p.describe());
+    INFO("replay with OOC_TEST_SEED=" << testing::common_seed() << ", program " << n << ": " << p.describe());
     p.run(12);
   }
 }
@@ -240,19 +236,17 @@ TEST_CASE("both routes move the same bytes, in windows of any size") {
     const std::uint64_t round = between(g, 1, 200000);
     const auto transfer = [&](access_kind kind, std::byte* memory, storage::strategy how) {
       storage::transfer_collectively(*f.file,
-                                 {.group = *group,
-                                  .call = "transfer " + std::to_string(n),
-                                  .kind = kind,
-                                  .wanted = wanted,
-                                  .memory = memory,
-                                  .round_bytes = round},
-                                 how);
+                                     {.group = *group,
+                                      .call = "transfer " + std::to_string(n),
+                                      .kind = kind,
+                                      .wanted = wanted,
+                                      .memory = memory,
+                                      .round_bytes = round},
+                                     how);
     };
     const bool exchanges = between(g, 0, 1) == 0;
-    transfer(access_kind::write, out.data(),
-             exchanges ? storage::strategy::two_phase : storage::strategy::independent);
-    transfer(access_kind::read, in.data(),
-             exchanges ? storage::strategy::independent : storage::strategy::two_phase);
+    transfer(access_kind::write, out.data(), exchanges ? storage::strategy::two_phase : storage::strategy::independent);
+    transfer(access_kind::read, in.data(), exchanges ? storage::strategy::independent : storage::strategy::two_phase);
     std::size_t wrong = 0;
     wanted[me].for_each_run([&](std::uint64_t, std::uint64_t m, std::uint64_t length) {
       for (std::uint64_t i = m; i < m + length; ++i) wrong += in[i] != out[i];

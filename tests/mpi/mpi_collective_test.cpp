@@ -26,9 +26,7 @@ runtime_options small(unsigned blocks = 64) {
   return o;
 }
 
-array_options<double> with(const group_ptr& g) {
-  return {.block = 4096, .replace = true, .group = g};
-}
+array_options<double> with(const group_ptr& g) { return {.block = 4096, .replace = true, .group = g}; }
 
 /// The columns of this rank, cyclic: `width` of them, between those of the others.
 box<2> columns_of(const group_ptr& g, const matrix& a, std::size_t width) {
@@ -39,16 +37,14 @@ box<2> columns_of(const group_ptr& g, const matrix& a, std::size_t width) {
 std::vector<double> values(const box<2>& b, double salt) {
   std::vector<double> v;
   for (std::size_t i = b.lower[0]; i < b.upper[0]; ++i)
-    for (std::size_t j = b.lower[1]; j < b.upper[1]; ++j)
-      v.push_back(salt + static_cast<double>(i * 10000 + j));
+    for (std::size_t j = b.lower[1]; j < b.upper[1]; ++j) v.push_back(salt + static_cast<double>(i * 10000 + j));
   return v;
 }
 
 std::size_t differing(const matrix& a, double salt) {
   std::size_t n = 0;
   for (std::size_t i = 0; i < a.extent(0); ++i)
-    for (std::size_t j = 0; j < a.extent(1); ++j)
-      n += a[i][j] != salt + static_cast<double>(i * 10000 + j);
+    for (std::size_t j = 0; j < a.extent(1); ++j) n += a[i][j] != salt + static_cast<double>(i * 10000 + j);
   return n;
 }
 
@@ -168,8 +164,7 @@ TEST_CASE("a rank with nothing takes part") {
   CHECK(std::as_const(a)[29][16] == 2 + 290016);
 }
 
-TEST_CASE(
-    "boxes that overlap are refused on all ranks, with ranks and box, and nothing is written") {
+TEST_CASE("boxes that overlap are refused on all ranks, with ranks and box, and nothing is written") {
   const group_ptr g = all_ranks();
   if (g->size() == 1) return;
   runtime rt(small());
@@ -178,8 +173,7 @@ TEST_CASE(
   box<2> mine = columns_of(g, a, 8);
   if (g->rank() == 0) mine.upper[1] += 1;
   const std::string text = message_of<usage_error>([&] { a.write_all(mine, values(mine, 1)); });
-  CHECK_THAT(text, Contains("'overlap/a'") && Contains("ranks 0 and 1") &&
-                       Contains("from {0, 8} to {20, 9}"));
+  CHECK_THAT(text, Contains("'overlap/a'") && Contains("ranks 0 and 1") && Contains("from {0, 8} to {20, 9}"));
   std::vector<double> all(a.size());
   a.read_all(a.whole(), all);
   CHECK(std::accumulate(all.begin(), all.end(), 0.0) == 0);
@@ -193,9 +187,8 @@ TEST_CASE("what one rank may not do is refused on all ranks, and they go on") {
   matrix a(rt, s, "refused/a", create, {20, 20 * static_cast<std::size_t>(g->size())}, with(g));
   const box<2> mine = columns_of(g, a, 20);
   std::vector<double> memory(mine.size());
-  CHECK_THAT(
-      message_of<usage_error>([&] { a.read_all(mine, std::span(memory).first(odd ? 399 : 400)); }),
-      Contains("399") && Contains("400"));
+  CHECK_THAT(message_of<usage_error>([&] { a.read_all(mine, std::span(memory).first(odd ? 399 : 400)); }),
+             Contains("399") && Contains("400"));
   CHECK_THAT(message_of<usage_error>([&] {
                a.read_all(odd ? box<2>{{0, 0}, {21, 20}} : mine, memory);
              }),

@@ -32,8 +32,7 @@ struct setting {
   std::string last_rank() const { return std::to_string(g->size() - 1); }
 
   template <std::size_t N, class Layout = layout_right>
-  ooc_array<double, N, Layout> make(const std::array<std::size_t, N>& extents,
-                                    array_options<double> o = {}) {
+  ooc_array<double, N, Layout> make(const std::array<std::size_t, N>& extents, array_options<double> o = {}) {
     o.block = 4096;
     o.replace = true;
     o.group = g;
@@ -94,8 +93,7 @@ TEST_CASE("a conflict is found in blocks that left memory, and in tiles") {
   {
     auto a = t.make<1>({300 * page});
     if (t.first() || t.last())
-      for (std::size_t i = 0; i < 300; ++i)
-        a[i * page + (t.first() && i != 7 ? 1 : 0)] = 1.0 + t.g->rank();
+      for (std::size_t i = 0; i < 300; ++i) a[i * page + (t.first() && i != 7 ? 1 : 0)] = 1.0 + t.g->rank();
     CHECK_THAT(conflict_of(a), Catch::Contains("{3584} to {3585}"));
   }
   auto a = t.make<2, layout_tiled>({64, 64}, {.tile = {16, 32}});
@@ -108,14 +106,12 @@ TEST_CASE("different elements of one block are no conflict") {
   auto a = t.make<1>({4 * page});
   const auto n = static_cast<std::size_t>(t.g->size());
   for (int round = 0; round < 3; ++round) {
-    for (std::size_t i = static_cast<std::size_t>(t.g->rank()); i < a.size(); i += n)
-      a[i] = round + 1;
+    for (std::size_t i = static_cast<std::size_t>(t.g->rank()); i < a.size(); i += n) a[i] = round + 1;
     CHECK(conflict_of(a).empty());
   }
 }
 
-TEST_CASE(
-    "a read of a block that another rank writes is reported, also if it had been read before") {
+TEST_CASE("a read of a block that another rank writes is reported, also if it had been read before") {
   setting t;
   if (t.alone()) return;
   auto a = t.make<1>({4 * page});
@@ -126,9 +122,8 @@ TEST_CASE(
   CHECK(conflict_of(a).empty());
   if (t.last()) CHECK(sum() == 0);
   if (t.first()) a[page + 3] = 1;
-  CHECK_THAT(conflict_of(a),
-             Catch::Contains("rank " + t.last_rank() + " read blocks in which rank 0 wrote") &&
-                 Catch::Contains("{515} to {516}"));
+  CHECK_THAT(conflict_of(a), Catch::Contains("rank " + t.last_rank() + " read blocks in which rank 0 wrote") &&
+                                 Catch::Contains("{515} to {516}"));
 }
 
 TEST_CASE("through at() reads are known by element") {
@@ -140,8 +135,8 @@ TEST_CASE("through at() reads are known by element") {
   CHECK(conflict_of(a).empty());
   if (t.last()) static_cast<void>(std::as_const(a).at(page + 2));
   if (t.first()) a.at(page + 2) = 1;
-  CHECK_THAT(conflict_of(a), Catch::Contains("rank " + t.last_rank() + " read through at()") &&
-                                 Catch::Contains("{514} to {515}"));
+  CHECK_THAT(conflict_of(a),
+             Catch::Contains("rank " + t.last_rank() + " read through at()") && Catch::Contains("{514} to {515}"));
 }
 
 TEST_CASE("a stencil on parts of its own has no conflicts") {
@@ -244,8 +239,7 @@ TEST_CASE("close reports conflicts on all ranks, and then closes") {
   if (t.alone()) return;
   auto a = t.make<1>({1000});
   if (t.first() || t.last()) a[7] = 1.0 + t.g->rank();
-  CHECK_THAT(testing::conflict_of([&] { a.close(); }),
-             Catch::Contains("'checked/a'") && Catch::Contains("{7} to {8}"));
+  CHECK_THAT(testing::conflict_of([&] { a.close(); }), Catch::Contains("'checked/a'") && Catch::Contains("{7} to {8}"));
   CHECK(a.is_open());
   CHECK(testing::conflict_of([&] { a.close(); }).empty());
   CHECK_FALSE(a.is_open());
@@ -266,8 +260,7 @@ TEST_CASE("random writes: conflicts are reported exactly where two ranks wrote")
     bool conflict = false;
     for (std::uint64_t n = testing::between(g, 1, 60); n > 0; --n) {
       const std::size_t at = 17 * testing::between(g, 0, 400);
-      const int who =
-          static_cast<int>(testing::between(g, 0, static_cast<std::uint64_t>(t.g->size()) - 1));
+      const int who = static_cast<int>(testing::between(g, 0, static_cast<std::uint64_t>(t.g->size()) - 1));
       value += 1;
       conflict = conflict || (writers[at] >= 0 && writers[at] != who);
       writers[at] = who;

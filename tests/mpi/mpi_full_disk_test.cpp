@@ -78,9 +78,7 @@ class small_files {
   bool limited_ = false;
 };
 
-double value(std::size_t i, std::size_t j, double salt) {
-  return salt + static_cast<double>(i * columns + j);
-}
+double value(std::size_t i, std::size_t j, double salt) { return salt + static_cast<double>(i * columns + j); }
 
 std::vector<double> values(const box<2>& b, double salt) {
   std::vector<double> v;
@@ -114,8 +112,7 @@ void check_contents(const matrix& a, std::span<const box<2>> boxes) {
       for (std::size_t j = 0; j < columns; ++j) lost += a[i][j] != value(i, j, 0.25);
   for (const box<2>& b : boxes)
     for (std::size_t i = b.lower[0]; i < b.upper[0]; ++i)
-      for (std::size_t j = b.lower[1]; j < b.upper[1]; ++j)
-        torn += a[i][j] != 0 && a[i][j] != value(i, j, 0.5);
+      for (std::size_t j = b.lower[1]; j < b.upper[1]; ++j) torn += a[i][j] != 0 && a[i][j] != value(i, j, 0.5);
   CHECK(lost == 0);
   CHECK(torn == 0);
 }
@@ -145,8 +142,7 @@ TEST_CASE("a full disk that one rank meets is the same error on all, and nothing
   const auto last = static_cast<std::size_t>(g->size() - 1);
   std::vector<box<2>> boxes;
   for (std::size_t r = 0; r < last; ++r)
-    boxes.push_back({{kept + (half - kept) * r / last, 0},
-                     {kept + (half - kept) * (r + 1) / last, columns}});
+    boxes.push_back({{kept + (half - kept) * r / last, 0}, {kept + (half - kept) * (r + 1) / last, columns}});
   boxes.push_back({{half + kept, 0}, {2 * half, columns}});
   const auto me = static_cast<std::size_t>(g->rank());
   const std::string text = error_of(a, boxes[me], me == last);
@@ -171,8 +167,7 @@ TEST_CASE("a full disk in the middle of an exchange is an error on all ranks, an
   const auto ranks = static_cast<std::size_t>(g->size());
   const std::size_t width = columns / ranks;
   std::vector<box<2>> boxes;
-  for (std::size_t r = 0; r < ranks; ++r)
-    boxes.push_back({{half + kept, r * width}, {2 * half, (r + 1) * width}});
+  for (std::size_t r = 0; r < ranks; ++r) boxes.push_back({{half + kept, r * width}, {2 * half, (r + 1) * width}});
   const auto me = static_cast<std::size_t>(g->rank());
   CHECK_THAT(error_of(a, boxes[me], true), Contains(s.node()));
   check_contents(std::as_const(a), boxes);

@@ -23,8 +23,7 @@ namespace {
 
 bytes some_bytes(std::size_t n, int salt) {
   bytes b(n);
-  for (std::size_t i = 0; i < n; ++i)
-    b[i] = static_cast<std::byte>(i * 7 + static_cast<std::size_t>(salt));
+  for (std::size_t i = 0; i < n; ++i) b[i] = static_cast<std::byte>(i * 7 + static_cast<std::size_t>(salt));
   return b;
 }
 
@@ -38,8 +37,7 @@ TEST_CASE("every rank gets what each rank passed, of whatever length") {
     // Few bytes travel with the header, up to 256; one rank's more make all travel after it.
     const std::uint64_t most = round % 5 == 0 ? 100'000 : round % 5 == 1 ? 258 : 256;
     const std::uint64_t least = round % 5 == 1 ? 254 : 0;
-    for (int r = 0; r < group->size(); ++r)
-      expected.push_back(some_bytes(testing::between(g, least, most), r + round));
+    for (int r = 0; r < group->size(); ++r) expected.push_back(some_bytes(testing::between(g, least, most), r + round));
     CHECK(group->all_gather("test", expected[static_cast<std::size_t>(group->rank())]) == expected);
   }
 }
@@ -167,8 +165,7 @@ TEST_CASE("a rank that does not come is named at the deadline") {
     CHECK_THROWS_WITH(group->barrier("work"), Catch::Contains("given up waiting"));
   } else {
     CHECK_THROWS_WITH(group->barrier("work"),
-                      Catch::Contains("work: rank " + std::to_string(late) +
-                                      " did not come within 300 ms"));
+                      Catch::Contains("work: rank " + std::to_string(late) + " did not come within 300 ms"));
     CHECK_THROWS_WITH(group->barrier("more"), Catch::Contains("the group failed before"));
     MPI_Barrier(MPI_COMM_WORLD);
   }

@@ -86,11 +86,10 @@ TEST_CASE("sync_halo begins to load the rows with which the next sweep begins, a
   a.sync();
   // Not where nothing is to be read ahead, and no more than may be: an eighth of 64 blocks, of which
   // one is there by then.
-  for (const auto& [pattern, width, expected] :
-       {std::tuple(access_pattern::random, std::size_t{1}, std::size_t{0}),
-        {access_pattern::automatic, 1, 1},
-        {access_pattern::automatic, 2, 2},
-        {access_pattern::automatic, 1000, 7}}) {
+  for (const auto& [pattern, width, expected] : {std::tuple(access_pattern::random, std::size_t{1}, std::size_t{0}),
+                                                 {access_pattern::automatic, 1, 1},
+                                                 {access_pattern::automatic, 2, 2},
+                                                 {access_pattern::automatic, 1000, 7}}) {
     a.advise(pattern);
     a[last - 1][0] = 2000.0 + static_cast<double>(width);
     const std::uint64_t before = rt.stats().bytes_read;
@@ -160,8 +159,7 @@ TEST_CASE("ranks that want halos of different widths are told, and may go on") {
   runtime rt(small());
   matrix a(rt, s, "halo/e", create, {16, page}, with(g));
   CHECK_THAT(message_of<usage_error>([&] { a.sync_halo(g->rank() == 1 ? 2 : 1); }),
-             Catch::Contains("rank 1: sync_halo(2) of 'halo/e'") &&
-                 Catch::Contains("sync_halo(1) of 'halo/e'"));
+             Catch::Contains("rank 1: sync_halo(2) of 'halo/e'") && Catch::Contains("sync_halo(1) of 'halo/e'"));
   CHECK_NOTHROW(a.sync_halo());
 }
 
@@ -214,8 +212,7 @@ TEST_CASE("checking: a row that was written, never shown, and read is a conflict
       CHECK_THROWS_AS(a.sync_halo(), usage_error);
     }
     const std::string found = conflict_of([&] { whole ? a.sync() : a.sync_halo(); });
-    CHECK_THAT(found, Catch::Contains("rank " + std::to_string(g->size() - 1) +
-                                      " read blocks in which rank 0 wrote") &&
+    CHECK_THAT(found, Catch::Contains("rank " + std::to_string(g->size() - 1) + " read blocks in which rank 0 wrote") &&
                           Catch::Contains("{3, 0} to {4, " + std::to_string(page) + "}"));
     CHECK(conflict_of(halo).empty());  // it is told once
     CHECK(conflict_of([&] { a.sync(); }).empty());

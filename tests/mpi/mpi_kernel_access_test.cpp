@@ -102,15 +102,15 @@ TEST_CASE("a rank gets from and puts into an array of another that is not pinned
   REQUIRE(MPI_Win_create(mine.to.data(), count * sizeof(std::uint64_t), sizeof(std::uint64_t), MPI_INFO_NULL,
                          MPI_COMM_WORLD, &window) == MPI_SUCCESS);
   MPI_Win_fence(0, window);
-  CHECK(MPI_Put(mine.from.data(), static_cast<int>(count), MPI_UINT64_T, next, 0, static_cast<int>(count),
-                MPI_UINT64_T, window) == MPI_SUCCESS);
+  CHECK(MPI_Put(mine.from.data(), static_cast<int>(count), MPI_UINT64_T, next, 0, static_cast<int>(count), MPI_UINT64_T,
+                window) == MPI_SUCCESS);
   MPI_Win_fence(0, window);
   CHECK(mine.differ_from(before) == 0);
   MPI_Win_fence(0, window);
   // Over what this rank has sent: its own words, as the next rank has them.
   for (std::size_t i = 0; i < part; ++i) mine.from.data()[i] = 0;
-  CHECK(MPI_Get(mine.from.data(), static_cast<int>(part), MPI_UINT64_T, next, 0, static_cast<int>(part),
-                MPI_UINT64_T, window) == MPI_SUCCESS);
+  CHECK(MPI_Get(mine.from.data(), static_cast<int>(part), MPI_UINT64_T, next, 0, static_cast<int>(part), MPI_UINT64_T,
+                window) == MPI_SUCCESS);
   MPI_Win_fence(0, window);
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < count; ++i) wrong += mine.from.data()[i] != word_of(this_rank(), i);

@@ -29,8 +29,7 @@ class program {
       : g_(g), group_(std::move(group)), store_(testing::common_store()) {
     std::size_t left = 60000 / sizeof(T);
     for (std::size_t k = 0; k < N; ++k) {
-      extents_[k] =
-          between(g_, 1, std::max<std::size_t>(1, N == 1 ? left : std::min<std::size_t>(left, 90)));
+      extents_[k] = between(g_, 1, std::max<std::size_t>(1, N == 1 ? left : std::min<std::size_t>(left, 90)));
       left = std::max<std::size_t>(1, left / extents_[k]);
     }
     options_.block = 4096 * between(g_, 1, 2);
@@ -39,8 +38,8 @@ class program {
     if (!Layout::contiguous || options_.order == file_order::tiled) {
       std::size_t room = 8192 / std::bit_ceil(sizeof(T));
       for (std::size_t k = 0; k < N; ++k) {
-        const std::size_t t = std::min<std::size_t>(
-            room, std::size_t{1} << between(g_, 0, std::bit_width(extents_[k])));
+        const std::size_t t =
+            std::min<std::size_t>(room, std::size_t{1} << between(g_, 0, std::bit_width(extents_[k])));
         options_.tile.push_back(t);
         room /= t;
       }
@@ -94,8 +93,7 @@ class program {
     steps_.clear();
     const int size = group_->size();
     for (int n = 4 * size; n > 0; --n) {
-      step s{static_cast<int>(between(g_, 0, static_cast<std::uint64_t>(size) - 1)), step::read,
-             random_box(), g_()};
+      step s{static_cast<int>(between(g_, 0, static_cast<std::uint64_t>(size) - 1)), step::read, random_box(), g_()};
       const std::uint64_t kind = between(g_, 0, 9);
       const std::uint64_t way = between(g_, 0, 3);
       s.what = kind < 4   ? (way == 0   ? step::scatter
@@ -119,10 +117,7 @@ class program {
       steps_.push_back(s);
     }
     const std::uint64_t end = between(g_, 0, 7);
-    ending_ = end == 0   ? ending::papers
-              : end == 1 ? ending::resize
-              : end < 5  ? ending::halo
-                         : ending::sync;
+    ending_ = end == 0 ? ending::papers : end == 1 ? ending::resize : end < 5 ? ending::halo : ending::sync;
   }
 
   void work() {
@@ -177,9 +172,7 @@ class program {
         show_borders(rows);
         return;
       }
-      case ending::sync:
-        a_->sync();
-        break;
+      case ending::sync: a_->sync(); break;
       case ending::papers:
         a_->writeback();
         MPI_Barrier(MPI_COMM_WORLD);
@@ -215,8 +208,7 @@ class program {
   void compare(const box<N>& b) {
     std::size_t wrong = 0;
     for_each(b, [&](const coordinates<N>& c, std::size_t at) {
-      if (writer_[at] < 0 || writer_[at] == group_->rank())
-        wrong += !(std::as_const(*a_).element(c) == plain_[at]);
+      if (writer_[at] < 0 || writer_[at] == group_->rank()) wrong += !(std::as_const(*a_).element(c) == plain_[at]);
     });
     INFO("epoch " << epoch_);
     REQUIRE(wrong == 0);
@@ -253,17 +245,16 @@ class program {
 }  // namespace
 
 TEMPLATE_TEST_CASE_SIG("random programs on many ranks read what one array would hold", "",
-                       ((class T, std::size_t N, class Layout), T, N, Layout),
-                       (double, 1, layout_right), (triple, 2, layout_right),
-                       (std::uint8_t, 2, layout_tiled), (std::complex<double>, 3, layout_right),
-                       (std::int32_t, 2, layout_tiled), (triple, 3, layout_tiled)) {
+                       ((class T, std::size_t N, class Layout), T, N, Layout), (double, 1, layout_right),
+                       (triple, 2, layout_right), (std::uint8_t, 2, layout_tiled),
+                       (std::complex<double>, 3, layout_right), (std::int32_t, 2, layout_tiled),
+                       (triple, 3, layout_tiled)) {
   const int programs = testing::rounds(4, 60);
   const auto group = testing::all_ranks();
   std::mt19937_64 g = testing::common_source(sizeof(T) * 64 + N * 8 + Layout::contiguous);
   for (int n = 0; n < programs; ++n) {
     program<T, N, Layout> p(g, group);
-    INFO("replay with OOC_TEST_SEED=" << testing::common_seed() << ", program " << n << ": "
-                                      << p.describe());
+    INFO("replay with OOC_TEST_SEED=" << testing::common_seed() << ", program " << n << ": " << p.describe());
     p.run(12);
   }
 }

@@ -124,9 +124,7 @@ TEST_CASE("ranks multiply matrices as Eigen does, and read each panel of b once"
   multiply_at_random<std::complex<float>>(3, 62);
 }
 
-TEST_CASE("ranks multiply matrices in tiles") {
-  multiply_at_random<double, layout_tiled>(3, 63, file_order::tiled);
-}
+TEST_CASE("ranks multiply matrices in tiles") { multiply_at_random<double, layout_tiled>(3, 63, file_order::tiled); }
 
 TEST_CASE("what ranks read from the store for a product is what its statistics say") {
   const auto group = all_ranks();
@@ -166,8 +164,7 @@ TEST_CASE("what one rank cancels, or cannot write, ends the product on all and l
   m.c.close();
   CHECK_THROWS_WITH((ooc_array<double, 2>{rt, nodes.handle, "multiply/c", open, {.group = group}}),
                     Catch::Contains("in the middle of an algorithm") && Catch::Contains("product of"));
-  ooc_array<double, 2> again{
-      rt, nodes.handle, "multiply/c", open, {.group = group, .unfinished = open_unfinished}};
+  ooc_array<double, 2> again{rt, nodes.handle, "multiply/c", open, {.group = group, .unfinished = open_unfinished}};
   multiply(m.a, m.b, again);
   CHECK(holds<double>(again, m.left * m.right));
   again.close();

@@ -108,7 +108,9 @@ TEST_CASE("ranks may differ in threads and memory") {
 TEST_CASE("what one rank refuses for its options comes out of the call on all") {
   differing d;
   if (d.group->size() == 1) return;
-  CHECK_THROWS_WITH(ooc::sort(d.a, std::less<>(), std::identity(), {.flat = !d.other}), Catch::Contains("options.flat"));
-  CHECK_THROWS_WITH(ooc::is_sorted(d.a, std::less<>(), std::identity(), {.flat = !d.other}), Catch::Contains("options.flat"));
+  CHECK_THROWS_WITH(ooc::sort(d.a, std::less<>(), std::identity(), {.flat = !d.other}),
+                    Catch::Contains("options.flat"));
+  CHECK_THROWS_WITH(ooc::is_sorted(d.a, std::less<>(), std::identity(), {.flat = !d.other}),
+                    Catch::Contains("options.flat"));
   CHECK_NOTHROW(d.group->barrier("together again"));
 }

@@ -23,8 +23,7 @@ template <class Array>
 void fill_own(Array& a) {
   const std::size_t row = a.size() / a.extent(0);
   const auto [first, last] = a.local_rows();
-  for (std::size_t e = first * row; e < last * row; ++e)
-    a.element({e / row, e % row}) = start_value(e);
+  for (std::size_t e = first * row; e < last * row; ++e) a.element({e / row, e % row}) = start_value(e);
 }
 
 /// What differs from expected(i, j), as this rank sees it.
@@ -145,8 +144,8 @@ TEST_CASE("ranks copy, transpose, transform and reduce as one process does") {
     runtime rt(memory(st.core()->staging_bytes() + 1_MiB));
     ooc_array<double, 2> a{rt, st, "passes/a", create, {rows, cols}, o};
     ooc_array<double, 2> same{rt, st, "passes/same", create, {rows, cols}, o};
-    ooc_array<double, 2, layout_tiled> turned{
-        rt, st, "passes/turned", create, {cols, rows}, {.tile = {8, 16}, .replace = true, .group = group}};
+    ooc_array<double, 2, layout_tiled> turned{rt,     st,           "passes/turned",
+                                              create, {cols, rows}, {.tile = {8, 16}, .replace = true, .group = group}};
     ooc_array<double, 2> square{rt, st, "passes/square", create, {rows, rows}, ot};
     fill_own(a);
     fill_own(square);
@@ -158,8 +157,7 @@ TEST_CASE("ranks copy, transpose, transform and reduce as one process does") {
     transpose(a, turned, {1, 0}, options);
     REQUIRE(wrong(std::as_const(turned), [&](auto i, auto j) { return at(j, i); }) == 0);
     transpose(square, options);
-    REQUIRE(wrong(std::as_const(square),
-                  [&](auto i, auto j) { return start_value(j * rows + i); }) == 0);
+    REQUIRE(wrong(std::as_const(square), [&](auto i, auto j) { return start_value(j * rows + i); }) == 0);
 
     const double sum = reduce(a, 0.0, std::plus<>(), options).value;
     // Of the sum that one process computes: the fold has the same shape.
@@ -167,24 +165,24 @@ TEST_CASE("ranks copy, transpose, transform and reduce as one process does") {
     {
       std::vector<double> all(rows * cols);
       for (std::size_t e = 0; e < all.size(); ++e) all[e] = start_value(e);
-      ooc_array<double, 1> mine{rt, st, "passes/mine" + std::to_string(group->rank()), create,
-                                {all.size()}, {.replace = true}};
+      ooc_array<double, 1> mine{rt,     st,           "passes/mine" + std::to_string(group->rank()),
+                                create, {all.size()}, {.replace = true}};
       std::copy(all.begin(), all.end(), mine.begin());
       alone = reduce(mine, 0.0);
     }
     CHECK(sum == alone);
 
-    transform(a, same, [](double x) { return 2 * x; }, options);
+    transform(
+        a, same, [](double x) { return 2 * x; }, options);
     same.sync();
     REQUIRE(wrong(std::as_const(same), [&](auto i, auto j) { return 2 * at(i, j); }) == 0);
     // Sums of integers are exact, whatever their order.
-    for_each(same, [](double& x) { x = std::floor(x * 50); }, options);
+    for_each(
+        same, [](double& x) { x = std::floor(x * 50); }, options);
     ooc::inclusive_scan(same, same, std::plus<>(), options);
     same.sync();
     double scanned = 0;
-    REQUIRE(wrong(std::as_const(same), [&](auto i, auto j) {
-              return scanned += std::floor(2 * at(i, j) * 50);
-            }) == 0);
+    REQUIRE(wrong(std::as_const(same), [&](auto i, auto j) { return scanned += std::floor(2 * at(i, j) * 50); }) == 0);
     const auto h = histogram(a, -1.0, 1.001, 7, options);
     std::uint64_t counted = h.value.outside;
     for (const std::uint64_t c : h.value.counts) counted += c;
@@ -208,8 +206,7 @@ TEST_CASE("what one rank cancels or throws comes out of the pass on all") {
   pass_options options{.mark = false};
   options.progress = [&](const pass_progress&) { return !last; };
   CHECK_THROWS_WITH(transpose(a, b, options), Catch::Contains("cancelled"));
-  CHECK_THROWS_WITH(for_each(
-                        a, [&](double& x) { last ? throw std::runtime_error("too hot") : void(x = 1); },
-                        {.mark = false}),
-                    Catch::Contains("too hot"));
+  CHECK_THROWS_WITH(
+      for_each(a, [&](double& x) { last ? throw std::runtime_error("too hot") : void(x = 1); }, {.mark = false}),
+      Catch::Contains("too hot"));
 }

@@ -20,16 +20,10 @@ using matrix = ooc_array<double, 2>;
 constexpr std::size_t columns = 512;  // a row is a block
 
 array_options<double> placed(const group_ptr& g) {
-  return {.block = 4096,
-          .placement = placement::by_rank,
-          .replace = true,
-          .group = g,
-          .owner_computes = true};
+  return {.block = 4096, .placement = placement::by_rank, .replace = true, .group = g, .owner_computes = true};
 }
 
-runtime_options small() {
-  return testing::memory(common_store().core()->staging_bytes() + 64 * 4096, 1);
-}
+runtime_options small() { return testing::memory(common_store().core()->staging_bytes() + 64 * 4096, 1); }
 
 /// Bytes that this rank has asked of each node, or sent to it.
 std::vector<std::uint64_t> traffic(const store& s) {
@@ -41,8 +35,7 @@ std::vector<std::uint64_t> traffic(const store& s) {
 /// A node that is on another host, or on this one, whatever the truth.
 class somewhere final : public testing::forwarded_node {
  public:
-  somewhere(std::shared_ptr<storage::io_service> inner, bool near)
-      : forwarded_node(std::move(inner)), near_(near) {}
+  somewhere(std::shared_ptr<storage::io_service> inner, bool near) : forwarded_node(std::move(inner)), near_(near) {}
   void find_locality(std::function<void(const failure&, storage::locality)> done) override {
     done({}, near_ ? storage::locality::host : storage::locality::network);
   }
@@ -114,16 +107,12 @@ TEST_CASE("parts are stripes again when the array is opened, with blocks of any 
 TEST_CASE("nodes that do not lie beside the ranks are the same error on all, and nothing is made") {
   const group_ptr g = all_ranks();
   const int last = g->size() - 1;
-  const store s = testing::with_nodes(common_store(), [&](const auto& node) {
-    return std::make_shared<somewhere>(node, g->rank() != last);
-  });
+  const store s = testing::with_nodes(
+      common_store(), [&](const auto& node) { return std::make_shared<somewhere>(node, g->rank() != last); });
   runtime rt(small());
-  const auto make = [&](const array_options<double>& o) {
-    matrix a(rt, s, "placed/none", create, {70, columns}, o);
-  };
+  const auto make = [&](const array_options<double>& o) { matrix a(rt, s, "placed/none", create, {70, columns}, o); };
   CHECK_THAT(message_of<usage_error>([&] { make(placed(g)); }),
-             Contains("'placed/none'") &&
-                 Contains("no I/O node on the host of rank " + std::to_string(last)));
+             Contains("'placed/none'") && Contains("no I/O node on the host of rank " + std::to_string(last)));
   CHECK_THROWS_AS(matrix(rt, s, "placed/none", open, {.group = g}), error);
   auto o = placed(g);
   o.stripes.sf = 65536;

@@ -18,9 +18,7 @@ using matrix = ooc_array<int, 2>;
 
 constexpr std::size_t columns = 70;
 
-runtime_options small() {
-  return testing::memory(common_store().core()->staging_bytes() + 64 * 4096);
-}
+runtime_options small() { return testing::memory(common_store().core()->staging_bytes() + 64 * 4096); }
 
 array_options<int> with(const group_ptr& g) {
   return {.block = 4096,
@@ -31,9 +29,7 @@ array_options<int> with(const group_ptr& g) {
           .group = g};
 }
 
-int number(std::size_t i, std::size_t j, int salt) {
-  return static_cast<int>(i * columns + j) * 8 + salt;
-}
+int number(std::size_t i, std::size_t j, int salt) { return static_cast<int>(i * columns + j) * 8 + salt; }
 
 template <class Array>
 void write_part(Array& a, int salt) {
@@ -47,8 +43,7 @@ template <class Array>
 std::size_t wrong(const Array& a, std::size_t rows, int salt) {
   std::size_t n = 0;
   for (std::size_t i = 0; i < a.extent(0); ++i)
-    for (std::size_t j = 0; j < columns; ++j)
-      n += a(i, j) != (i < rows ? number(i, j, salt) : -7);
+    for (std::size_t j = 0; j < columns; ++j) n += a(i, j) != (i < rows ? number(i, j, salt) : -7);
   return n;
 }
 
@@ -74,8 +69,7 @@ void shrink_and_grow(file_order order, bool owner_computes) {
   a.sync();
   CHECK(wrong(std::as_const(a), 300, 2) == 0);
   a.close();
-  const ooc_array<int, 2, Layout> again(rt, common_store(), "resize/a", open_read_only,
-                                        {.group = g});
+  const ooc_array<int, 2, Layout> again(rt, common_store(), "resize/a", open_read_only, {.group = g});
   CHECK(again.extent(0) == 300);
   CHECK(wrong(again, 300, 2) == 0);
 }
@@ -163,8 +157,7 @@ TEST_CASE("ranks that resize to different extents are told who asked for what") 
   runtime rt(small());
   matrix a(rt, common_store(), "differ/a", create, {20, columns}, with(g));
   CHECK_THAT(message_of<usage_error>([&] { a.resize(g->rank() == 1 ? 40 : 30); }),
-             Contains("rank 1: resize of 'differ/a' to {40, 70}") &&
-                 Contains("resize of 'differ/a' to {30, 70}"));
+             Contains("rank 1: resize of 'differ/a' to {40, 70}") && Contains("resize of 'differ/a' to {30, 70}"));
   CHECK(a.extent(0) == 20);
   a.resize(30);
   CHECK(a.extent(0) == 30);
@@ -194,9 +187,8 @@ TEST_CASE("a node that cannot grow is the same error on all ranks, and nothing h
   const testing::faulty_store nodes;
   matrix a(rt, nodes.handle, "full/a", create, {20, columns}, with(g));
   write_part(a, 5);
-  nodes.fail({.call = storage::io_call::resize,
-              .times = 1,
-              .error = std::make_error_code(std::errc::no_space_on_device)});
+  nodes.fail(
+      {.call = storage::io_call::resize, .times = 1, .error = std::make_error_code(std::errc::no_space_on_device)});
   const std::string text = message_of<io_error>([&] { a.resize(300); });
   CHECK_THAT(text, Contains("resizing failed") && Contains("No space left"));
   if (g->size() > 1) CHECK_THAT(text, Contains("rank 0: "));
@@ -237,6 +229,8 @@ TEST_CASE("ranks have no part of an array without rows, and share the rows that 
   auto o = with(g);
   o.stripes = {};
   o.placement = placement::by_rank;
-  CHECK_THAT(message_of<usage_error>([&] { matrix(rt, common_store(), "empty/b", create, {0, columns}, o); }),
+  CHECK_THAT(message_of<usage_error>([&] {
+               matrix(rt, common_store(), "empty/b", create, {0, columns}, o);
+             }),
              Contains("no rows yet"));
 }

@@ -98,8 +98,8 @@ void sort_at_random(int times, std::uint64_t salt, Sort sort_it, Less less) {
 template <class T, std::size_t N>
 void numbers_at_random(int times, std::uint64_t salt) {
   sort_at_random<T, N>(
-      times, salt,
-      [](auto& a, auto& b, const sort_options& o) { return &a == &b ? sort(a, o) : sort(a, b, o); }, std::less<>{});
+      times, salt, [](auto& a, auto& b, const sort_options& o) { return &a == &b ? sort(a, o) : sort(a, b, o); },
+      std::less<>{});
 }
 
 constexpr std::size_t many = 40'000;  // 320 KB

@@ -43,9 +43,7 @@ void sweep_at_random(int times, std::uint64_t salt) {
     const swept_in_memory expected = step_by_step(s, plain, factor);
     std::vector<double> sums;
     with_stencil(s, &c, [&](const auto& stencil) {
-      sums = (in_place ? sweep(a, s.steps, stencil, s.options)
-                       : sweep(a, b, s.steps, stencil, s.options))
-                 .values;
+      sums = (in_place ? sweep(a, s.steps, stencil, s.options) : sweep(a, b, s.steps, stencil, s.options)).values;
     });
     REQUIRE(sums == expected.sums);
     ooc_array<double, N>& result = in_place ? a : b;
@@ -150,8 +148,7 @@ TEST_CASE("a residual that is rounded is that of one process to the last bit, fo
 TEST_CASE("a sweep by ranks has no conflicts where no block holds rows of two parts") {
   const auto group = all_ranks();
   runtime rt(memory(common_store().core()->staging_bytes() + 2_MiB));
-  const array_options<double> o{
-      .block = 4_KiB, .replace = true, .group = group, .checking = check_conflicts};
+  const array_options<double> o{.block = 4_KiB, .replace = true, .group = group, .checking = check_conflicts};
   ooc_array<double, 2> a{rt, common_store(), "sweep/checked", create, {84, 512}, o};  // a row a block
   const auto [first, last] = a.local_rows();
   for (std::size_t i = first; i < last; ++i) a[i][i] = 1;

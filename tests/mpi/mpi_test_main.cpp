@@ -34,9 +34,7 @@ std::shared_ptr<process_group> all_ranks(std::chrono::milliseconds deadline) {
   return mpi_group(MPI_COMM_WORLD, {.deadline = deadline});
 }
 
-std::uint64_t common_seed() {
-  return here.seed;
-}
+std::uint64_t common_seed() { return here.seed; }
 
 ooc::store common_store() {
   if (here.store) return *here.store;

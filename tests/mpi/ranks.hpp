@@ -19,8 +19,7 @@
 namespace ooc::testing {
 
 /// A group of all ranks.  Short deadline: a test that waits longer has failed.
-std::shared_ptr<process_group> all_ranks(
-    std::chrono::milliseconds deadline = std::chrono::seconds(60));
+std::shared_ptr<process_group> all_ranks(std::chrono::milliseconds deadline = std::chrono::seconds(60));
 
 /// OOC_TEST_SEED, or a number that rank 0 drew: the same on all ranks.
 std::uint64_t common_seed();
@@ -40,8 +39,7 @@ ooc::store with_nodes(const ooc::store& s, F&& wrapped) {
   storage::striped_file::nodes nodes;
   for (const auto& node : s.core()->nodes()) nodes.push_back(wrapped(node));
   return ooc::store(std::make_shared<storage::store_core>(
-      s.url(), s.uuid(),
-      std::shared_ptr<storage::metadata_service>(s.core(), &s.core()->metadata()),
+      s.url(), s.uuid(), std::shared_ptr<storage::metadata_service>(s.core(), &s.core()->metadata()),
       std::move(nodes)));
 }
 

@@ -48,7 +48,8 @@ struct block {
   std::uint64_t offset, bytes;
 };
 
-MPI_Datatype type_of(const std::vector<MPI_Aint>& offsets, const std::vector<int>& lengths, MPI_Aint lower, MPI_Aint extent) {
+MPI_Datatype type_of(const std::vector<MPI_Aint>& offsets, const std::vector<int>& lengths, MPI_Aint lower,
+                     MPI_Aint extent) {
   MPI_Datatype blocks, type;
   DO(MPI_Type_create_hindexed(static_cast<int>(offsets.size()), lengths.data(), offsets.data(), MPI_BYTE, &blocks));
   DO(MPI_Type_create_resized(blocks, lower, extent, &type));
@@ -174,22 +175,16 @@ class random_file {
 
   void round() {
     switch (between(e_, 0, 15)) {
-      case 0:
-        return set_views();
-      case 1:
-        return resize();
-      case 2:
-        return reopen();
-      case 3:
-        return seek();
+      case 0: return set_views();
+      case 1: return resize();
+      case 2: return reopen();
+      case 3: return seek();
       case 4:
         doing = "atomic mode";
         DO(MPI_File_set_atomicity(f_, one_in(e_, 2)));
         return;
-      case 5:
-        return ordered();
-      default:
-        return transfer();
+      case 5: return ordered();
+      default: return transfer();
     }
   }
 
@@ -265,7 +260,8 @@ class random_file {
     for (std::size_t r = 0; r < views_.size(); ++r) {
       const view& v = views_[r];
       const std::uint64_t to = between(e_, 0, 30000 / v.etype) * v.etype;
-      if (r == static_cast<std::size_t>(rank)) DO(MPI_File_seek(f_, static_cast<MPI_Offset>(to / v.etype), MPI_SEEK_SET));
+      if (r == static_cast<std::size_t>(rank))
+        DO(MPI_File_seek(f_, static_cast<MPI_Offset>(to / v.etype), MPI_SEEK_SET));
       at_[r] = to;
     }
   }
@@ -299,7 +295,8 @@ class random_file {
       piece own;
       std::vector<piece> all;
       for (int r = 0; r < ranks; ++r) {
-        piece p{shared, one_in(e_, 4) ? 0 : between(e_, 1, std::max<std::uint64_t>(1, 8000 / common.etype)) * common.etype};
+        piece p{shared,
+                one_in(e_, 4) ? 0 : between(e_, 1, std::max<std::uint64_t>(1, 8000 / common.etype)) * common.etype};
         shared += p.bytes;
         all.push_back(p);
         if (r == rank) own = p;
@@ -325,7 +322,8 @@ class random_file {
       MPI_Barrier(MPI_COMM_WORLD);
       MPI_Offset now = -1;
       DO(MPI_File_get_position_shared(f_, &now));
-      if (static_cast<std::uint64_t>(now) * common.etype != shared) fail("the shared pointer is at " + std::to_string(now));
+      if (static_cast<std::uint64_t>(now) * common.etype != shared)
+        fail("the shared pointer is at " + std::to_string(now));
       MPI_Barrier(MPI_COMM_WORLD);
     }
   }
@@ -356,8 +354,8 @@ class random_file {
   }
 
   [[noreturn]] void fail_at(std::uint64_t offset, unsigned char found) {
-    fail("byte " + std::to_string(offset) + " of " + std::to_string(model_.size()) + " is " + std::to_string(found) + ", not " +
-         (offset < model_.size() ? std::to_string(model_[offset]) : "untouched"));
+    fail("byte " + std::to_string(offset) + " of " + std::to_string(model_.size()) + " is " + std::to_string(found) +
+         ", not " + (offset < model_.size() ? std::to_string(model_[offset]) : "untouched"));
   }
 
   void expect_count(const MPI_Status& s, std::uint64_t bytes) {
@@ -370,14 +368,16 @@ class random_file {
   void transfer() {
     const bool writes = one_in(e_, 2);
     const std::uint64_t way = between(e_, 0, 8);
-    constexpr const char* names[] = {"at", "pointer", "i-at", "i-pointer", "at_all", "all", "all_begin", "iall", "at_all_begin"};
+    constexpr const char* names[] = {"at",  "pointer",   "i-at", "i-pointer",   "at_all",
+                                     "all", "all_begin", "iall", "at_all_begin"};
     doing = std::string(writes ? "write " : "read ") + names[way];
     const bool explicit_place = way == 0 || way == 2 || way == 4 || way == 8;
     std::vector<piece> all;
     for (std::size_t r = 0; r < views_.size(); ++r) {
       const view& v = views_[r];
       const std::uint64_t from = explicit_place ? between(e_, 0, 20000 / v.etype) * v.etype : at_[r];
-      const std::uint64_t bytes = one_in(e_, 5) ? 0 : between(e_, 1, std::max<std::uint64_t>(1, 12000 / v.etype)) * v.etype;
+      const std::uint64_t bytes =
+          one_in(e_, 5) ? 0 : between(e_, 1, std::max<std::uint64_t>(1, 12000 / v.etype)) * v.etype;
       all.push_back({from, bytes});
     }
     const piece own = all[static_cast<std::size_t>(rank)];
@@ -391,19 +391,22 @@ class random_file {
     void* const b = m.address();
     switch (way) {
       case 0:
-        DO(writes ? MPI_File_write_at(f_, at, b, m.count, m.type, &s) : MPI_File_read_at(f_, at, b, m.count, m.type, &s));
+        DO(writes ? MPI_File_write_at(f_, at, b, m.count, m.type, &s)
+                  : MPI_File_read_at(f_, at, b, m.count, m.type, &s));
         break;
       case 1:
         DO(writes ? MPI_File_write(f_, b, m.count, m.type, &s) : MPI_File_read(f_, b, m.count, m.type, &s));
         break;
       case 2:
-        DO(writes ? MPI_File_iwrite_at(f_, at, b, m.count, m.type, &q) : MPI_File_iread_at(f_, at, b, m.count, m.type, &q));
+        DO(writes ? MPI_File_iwrite_at(f_, at, b, m.count, m.type, &q)
+                  : MPI_File_iread_at(f_, at, b, m.count, m.type, &q));
         break;
       case 3:
         DO(writes ? MPI_File_iwrite(f_, b, m.count, m.type, &q) : MPI_File_iread(f_, b, m.count, m.type, &q));
         break;
       case 4:
-        DO(writes ? MPI_File_write_at_all(f_, at, b, m.count, m.type, &s) : MPI_File_read_at_all(f_, at, b, m.count, m.type, &s));
+        DO(writes ? MPI_File_write_at_all(f_, at, b, m.count, m.type, &s)
+                  : MPI_File_read_at_all(f_, at, b, m.count, m.type, &s));
         break;
       case 5:
         DO(writes ? MPI_File_write_all(f_, b, m.count, m.type, &s) : MPI_File_read_all(f_, b, m.count, m.type, &s));

@@ -37,8 +37,7 @@ std::vector<piece> pieces_of(const placed_request& r) {
   const std::uint64_t base = reinterpret_cast<std::uintptr_t>(r.base) - start;
   r.wanted.for_each_run([&](std::uint64_t file, std::uint64_t memory, std::uint64_t length) {
     memory += base;
-    if (!all.empty() && all.back().file + all.back().length == file &&
-        all.back().memory + all.back().length == memory)
+    if (!all.empty() && all.back().file + all.back().length == file && all.back().memory + all.back().length == memory)
       all.back().length += length;
     else
       all.push_back({file, memory, length});

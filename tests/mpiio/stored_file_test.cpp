@@ -163,7 +163,8 @@ TEST_CASE("atomic writes that make a file longer while it is made shorter lose n
   r.close();
 }
 
-TEST_CASE("what a rank writes within the size that it has seen before another program cut the file off is in the file") {
+TEST_CASE(
+    "what a rank writes within the size that it has seen before another program cut the file off is in the file") {
   two_ranks r;
   const bool atomic = GENERATE(false, true);
   const int appends = GENERATE(1, 3);
@@ -193,7 +194,8 @@ TEST_CASE("ranks that write together make a file longer again that is cut off in
       if (group.rank() == 0 && call.starts_with("growth") && cuts++ < 2) cutter.truncate(100);
     });
     std::string text(3'000, group.rank() == 0 ? 'a' : 'b');
-    const ooc_mpiio_extent e = extent(text.data(), 20'000 + 3'000 * static_cast<std::uint64_t>(group.rank()), text.size());
+    const ooc_mpiio_extent e =
+        extent(text.data(), 20'000 + 3'000 * static_cast<std::uint64_t>(group.rank()), text.size());
     stored_file& f = group.rank() == 0 ? *r.first : *r.second;
     (void)f.transfer_together(me, access_kind::write, {&e, 1}, false);
   });

@@ -63,8 +63,7 @@ TEST_CASE("another file, striping, fill value or kind of space than was signed i
   CHECK(c.refused(given, make_shape(8, {0, 2, 4096}, 100'000), right_read) == EACCES);
   CHECK(c.refused(given, make_shape(7, {0, 2, 8192}, 100'000), right_read) == EACCES);
   CHECK(c.refused(given, make_shape(7, {0, 2, 4096}, 100'000, true), right_read) == EACCES);
-  CHECK(c.refused(given, make_shape(7, {0, 2, 4096}, 100'000, false, {std::byte{1}}), right_read) ==
-        EACCES);
+  CHECK(c.refused(given, make_shape(7, {0, 2, 4096}, 100'000, false, {std::byte{1}}), right_read) == EACCES);
   CHECK(c.refused(given, make_shape(7, {0, 2, 8192}, 5), right_remove) == 0);  // it needs none of it
 }
 

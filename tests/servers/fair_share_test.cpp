@@ -45,8 +45,7 @@ TEST_CASE("shares shrink as clients come, and something is left for the next one
 TEST_CASE("the processes of one user share what the user may have") {
   const auto share = std::make_shared<fair_share>(1000);
   std::vector<std::vector<claim>> held;
-  for (std::uint64_t process = 1; process <= 50; ++process)
-    held.push_back(all_for(*share, {1, process}, 1));
+  for (std::uint64_t process = 1; process <= 50; ++process) held.push_back(all_for(*share, {1, process}, 1));
   CHECK(share->held() <= 500 + 50);
   CHECK(all_for(*share, {2, 100}, 1).size() > 100);
 }
@@ -61,7 +60,7 @@ TEST_CASE("who holds nothing gets something large while there is room outside th
   CHECK(held.size() == 4);  // one user's
   for (std::uint64_t other = 50; other <= 60; ++other) take(other, other);
   CHECK(held.size() == 7);
-  CHECK(share->try_take({1, 100}, 10));   // small
+  CHECK(share->try_take({1, 100}, 10));  // small
   CHECK_FALSE(share->try_take({1, 101}, 11));
 }
 
@@ -115,8 +114,7 @@ TEST_CASE("who gives back at once what it is given does not call itself") {
   const auto share = std::make_shared<fair_share>(100, 100);
   claim all = share->take_now({1, 1}, 100);
   int served = 0;
-  for (std::uint64_t i = 0; i < 200000; ++i)
-    share->take({2, i % 7}, 100, [&](claim) { ++served; });
+  for (std::uint64_t i = 0; i < 200000; ++i) share->take({2, i % 7}, 100, [&](claim) { ++served; });
   all = {};
   CHECK(served == 200000);
   CHECK(share->held() == 0);

@@ -12,8 +12,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr std::size_t at_once = 8;          // requests
-constexpr std::uint64_t each = 256 << 10;   // bytes
+constexpr std::size_t at_once = 8;         // requests
+constexpr std::uint64_t each = 256 << 10;  // bytes
 constexpr std::uint64_t sent_at_once = at_once * each;
 
 /// A client of a server with two addresses, each behind a proxy, and a program that writes and
@@ -44,19 +44,13 @@ struct two_ways {
   }
 
   /// Writes the file anew and reads it.
-  void round(const std::function<void()>& while_writing = [] {},
-             const std::function<void()>& while_reading = [] {}) {
+  void round(
+      const std::function<void()>& while_writing = [] {}, const std::function<void()>& while_reading = [] {}) {
     bytes data = pattern(sent_at_once), back(sent_at_once);
     data[0] = static_cast<std::byte>(++rounds);
-    all(
-        [&](std::size_t at, request_ptr r, completion done) {
-          node->write(shape, 0, r, data.data() + at, done);
-        },
+    all([&](std::size_t at, request_ptr r, completion done) { node->write(shape, 0, r, data.data() + at, done); },
         while_writing);
-    all(
-        [&](std::size_t at, request_ptr r, completion done) {
-          node->read(shape, 0, r, back.data() + at, done);
-        },
+    all([&](std::size_t at, request_ptr r, completion done) { node->read(shape, 0, r, back.data() + at, done); },
         while_reading);
     CHECK((back == data));
   }

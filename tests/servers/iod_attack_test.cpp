@@ -20,9 +20,8 @@ namespace {
 
 constexpr std::uint64_t part = storage::io_part::max_bytes;
 
-std::string frame_of(wire::frame_kind kind, std::uint64_t id, const shape_ptr& file,
-                     const request& r, const wire::frame_header& more = {},
-                     std::uint32_t payload = 0) {
+std::string frame_of(wire::frame_kind kind, std::uint64_t id, const shape_ptr& file, const request& r,
+                     const wire::frame_header& more = {}, std::uint32_t payload = 0) {
   wire::io_request what;
   what.file = file;
   what.wanted = std::make_shared<const request>(r);
@@ -49,8 +48,7 @@ struct attacked_server {
     o.memory = 16 << 20;
     return o;
   }
-  file_descriptor attacker(const wire::client_id& client = wire::random_client_id(),
-                           std::uint32_t connection = 0) {
+  file_descriptor attacker(const wire::client_id& client = wire::random_client_id(), std::uint32_t connection = 0) {
     return welcomed(iod.addresses()[0], wire::server_role::io, test_uuid, client, connection);
   }
   std::shared_ptr<io_service> innocent(std::chrono::milliseconds deadline = 10s) {
@@ -136,8 +134,7 @@ TEST_CASE("a transfer that is too slow ends, however steadily its bytes come, an
   int little = 16 << 10;
   ::setsockopt(slow.get(), SOL_SOCKET, SO_RCVBUF, &little, sizeof little);
   const auto all = request::contiguous(0, data.size());
-  const std::string begin =
-      reading ? read_frame(1, shape, all) : write_head(1, shape);
+  const std::string begin = reading ? read_frame(1, shape, all) : write_head(1, shape);
   REQUIRE(send_all(slow, begin));
   if (!reading) REQUIRE(send_all(fast, begin));
   std::uint64_t sent = 0;
@@ -156,7 +153,7 @@ TEST_CASE("a transfer that is too slow ends, however steadily its bytes come, an
       CHECK(send_all(fast, more));
       sent += more.size();
     }
-    let_pass(50ms);  // which is what makes it slow
+    let_pass(50ms);                                              // which is what makes it slow
     if (reading && s.server().connections() < 3) lives = false;  // the rest is on its way
   }
   CHECK_FALSE(lives);
@@ -217,8 +214,7 @@ TEST_CASE("descriptions of requests on many connections stay within the memory t
   std::vector<file_descriptor> attackers;
   for (int i = 0; i < 60; ++i) {
     attackers.push_back(s.attacker());
-    for (std::uint64_t id = 1; id <= 8; ++id)
-      REQUIRE(send_all(attackers.back(), read_frame(id, shape, r)));
+    for (std::uint64_t id = 1; id <= 8; ++id) REQUIRE(send_all(attackers.back(), read_frame(id, shape, r)));
   }
   // 480 of them, 4.8 MB each, and nobody takes the answers.
   const auto& descriptions = *s.server().descriptions();

@@ -59,12 +59,9 @@ TEST_CASE("an answer that cannot be read fails its call, and the connection goes
   scripted_iod server([](std::uint32_t, const frame_header& h, const auto& say) {
     switch (h.kind) {
       case frame_kind::verify:
-      case frame_kind::list:
-        return say(scripted_iod::reply(h, nonsense));
-      case frame_kind::resize:
-        return say(scripted_iod::reply(h, nonsense, frame_header::last | frame_header::failed));
-      default:
-        return say(scripted_iod::reply(h));
+      case frame_kind::list: return say(scripted_iod::reply(h, nonsense));
+      case frame_kind::resize: return say(scripted_iod::reply(h, nonsense, frame_header::last | frame_header::failed));
+      default: return say(scripted_iod::reply(h));
     }
   });
   const auto node = open_remote_node(client_options({server.address()}));
@@ -72,8 +69,7 @@ TEST_CASE("an answer that cannot be read fails its call, and the connection goes
   auto verified = started([&](auto done) { node->verify(shape, 0, done); });
   auto listed = started([&](auto done) { node->list(done); });
   auto resized = started([&](auto done) { node->resize(shape, 0, 50, done); });
-  for (auto [call, name] :
-       {std::pair(&verified, "verification"), {&listed, "list"}, {&resized, "resizing"}}) {
+  for (auto [call, name] : {std::pair(&verified, "verification"), {&listed, "list"}, {&resized, "resizing"}}) {
     const failure f = ended(*call);
     CHECK(f.code == std::errc::protocol_error);
     CHECK_THAT(f.what, Catch::Contains("node 0 (" + server.address()) && Catch::Contains(name));
@@ -198,9 +194,8 @@ TEST_CASE("a client that has nothing to ask does not wake up, and its next call 
 
 TEST_CASE("the deadline of a call counts from the call, also after a long silence") {
   std::atomic<bool> deaf{false};
-  scripted_iod server([&](std::uint32_t, const frame_header& h, const auto& say) {
-    return deaf || say(scripted_iod::reply(h));
-  });
+  scripted_iod server(
+      [&](std::uint32_t, const frame_header& h, const auto& say) { return deaf || say(scripted_iod::reply(h)); });
   const auto node = open_remote_node(client_options({server.address()}, 1s));
   auto first = start_sync(*node);
   CHECK_FALSE(ended(first));

@@ -40,8 +40,9 @@ TEST_CASE("a verification of a file of a stated size looks at no more than the f
   INFO(failed.what);
   CHECK_FALSE(failed);
   CHECK(report.corrupt == 0);
-  const auto [refused, nothing] =
-      verify(*s.node, s.but([](file_shape& f) { f.striping = {0, 1, std::uint64_t{1} << 40}; }));
+  const auto [refused, nothing] = verify(*s.node, s.but([](file_shape& f) {
+    f.striping = {0, 1, std::uint64_t{1} << 40};
+  }));
   CHECK(refused.code == std::errc::permission_denied);
 }
 
@@ -49,8 +50,7 @@ TEST_CASE("a writer can make no stripe object larger than the capability says") 
   served_file s;
   const bytes data = pattern(4096);
   const auto larger = s.but([](file_shape& f) { f.size = huge; });
-  const failure beyond =
-      write(*s.node, larger, 0, request::contiguous(std::uint64_t{1} << 43, 4096), data.data());
+  const failure beyond = write(*s.node, larger, 0, request::contiguous(std::uint64_t{1} << 43, 4096), data.data());
   CHECK(beyond.code == errc::invalid_request);
   CHECK_THAT(beyond.what, Catch::Contains("the file at byte 300000"));
   CHECK(resize(*s.node, larger, 0, size).code == std::errc::permission_denied);
@@ -75,10 +75,8 @@ TEST_CASE("a fill value, a striping and a kind of space that were not signed are
   };
   CHECK_FALSE(reading(s.shape));
   for (const shape_ptr& other :
-       {s.but([](file_shape& f) { f.fill.assign(1, std::byte{7}); }),
-        s.but([](file_shape& f) { f.sparse = true; }),
-        s.but([](file_shape& f) { f.striping.nn = 2; }),
-        s.but([](file_shape& f) { f.striping.sf = 512; })}) {
+       {s.but([](file_shape& f) { f.fill.assign(1, std::byte{7}); }), s.but([](file_shape& f) { f.sparse = true; }),
+        s.but([](file_shape& f) { f.striping.nn = 2; }), s.but([](file_shape& f) { f.striping.sf = 512; })}) {
     const failure f = reading(other);
     CHECK(f.code == std::errc::permission_denied);
     CHECK_THAT(f.what, Catch::Contains("open the file again"));
@@ -93,6 +91,5 @@ TEST_CASE("a client that opened a file before it shrank reads on what there is")
   const auto stale = s.but([&](file_shape& f) { f.capability = now->capability; });
   bytes back(size);
   CHECK_FALSE(read(*s.node, stale, 0, request::contiguous(0, size / 2), back.data()));
-  CHECK(read(*s.node, stale, 0, request::contiguous(0, size), back.data()).code ==
-        errc::invalid_request);
+  CHECK(read(*s.node, stale, 0, request::contiguous(0, size), back.data()).code == errc::invalid_request);
 }

@@ -66,8 +66,7 @@ TEST_CASE("a capability works on connections of the user and the key that it was
   keyed_server s;
   const auto hers = open_remote_node(s.client(s.alice, {1000, 100}));
   const auto his = open_remote_node(s.client(s.bob, {1001, 100}));
-  const auto other_key =
-      open_remote_node(s.client(s.key->for_user({"alice", 1000, {100}}), {1000, 100}));
+  const auto other_key = open_remote_node(s.client(s.key->for_user({"alice", 1000, {100}}), {1000, 100}));
   const auto administrator = open_remote_node(s.client(s.key, {1000, 100}));
   const auto file = s.file(s.alice, 1000);
   REQUIRE_FALSE(create(*hers, file));
@@ -175,8 +174,8 @@ TEST_CASE("keys are proven, and frames may go on unencrypted where both sides sa
   bytes back(keyed_size);
   REQUIRE_FALSE(read(*node, file, 0, request::contiguous(0, keyed_size), back.data()));
   CHECK(back == data);
-  CHECK(says(reading(*open_remote_node(s.client(s.alice, {1000, 100})), file),
-             "put ?encrypt=off into the store's URL"));
+  CHECK(
+      says(reading(*open_remote_node(s.client(s.alice, {1000, 100})), file), "put ?encrypt=off into the store's URL"));
   o.client.key = wire::access_key::random();
   CHECK(says(reading(*open_remote_node(o), file), "wrong cluster key"));
 }

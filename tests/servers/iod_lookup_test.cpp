@@ -47,8 +47,7 @@ file_descriptor silent_listener(const std::string& address) {
   const int on = 1;
   const sockaddr_in a = loopback(address);
   if (::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
-      ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&a), sizeof a) != 0 ||
-      ::listen(fd.get(), 8) != 0)
+      ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&a), sizeof a) != 0 || ::listen(fd.get(), 8) != 0)
     throw std::runtime_error("cannot listen at " + address);
   return fd;
 }
@@ -95,8 +94,8 @@ TEST_CASE("requests for a server that does not come fail at their deadline, and 
   const auto shape = granted(signer, 1, 1 << 20);
   const auto [failed, report] = verify(*node, shape);
   CHECK(failed.code == std::errc::timed_out);
-  CHECK_THAT(failed.what, Catch::Contains("node 0: ") && Catch::Contains("0.3 s") &&
-                              Catch::Contains("the metadata server is away"));
+  CHECK_THAT(failed.what,
+             Catch::Contains("node 0: ") && Catch::Contains("0.3 s") && Catch::Contains("the metadata server is away"));
   // The verdict is there: nobody begins to wait anew.
   const failure later = list(*node).first;
   CHECK(later.code == std::errc::timed_out);
@@ -127,11 +126,10 @@ TEST_CASE("a node that never came can be let go, also by the completion of a fai
   auto node = node_in(r, 200ms);
   std::promise<failure> p;
   io_service& n = *node;
-  n.sync(make_shape(1, {0, 1, 65536}, 100), 0,
-         [&p, held = std::move(node)](const failure& f) mutable {
-           held.reset();
-           p.set_value(f);
-         });
+  n.sync(make_shape(1, {0, 1, 65536}, 100), 0, [&p, held = std::move(node)](const failure& f) mutable {
+    held.reset();
+    p.set_value(f);
+  });
   CHECK(p.get_future().get().code == std::errc::timed_out);
 }
 
@@ -151,13 +149,11 @@ TEST_CASE("a server that comes back at other addresses is found there") {
   server.reset();
   const file_descriptor another = silent_listener(old);
   bytes back(data.size());
-  auto read_back = std::async(std::launch::async, [&] {
-    return read(*node, shape, 0, request::contiguous(0, back.size()), back.data());
-  });
+  auto read_back = std::async(std::launch::async,
+                              [&] { return read(*node, shape, 0, request::contiguous(0, back.size()), back.data()); });
   REQUIRE(soon([&] { return r.looks > 0; }));
   CHECK(read_back.wait_for(0ms) == std::future_status::timeout);
-  server = std::make_unique<running_iod>(signer, folder.path(),
-                                         std::vector<std::string>{"127.0.0.1:0", "127.0.0.2:0"});
+  server = std::make_unique<running_iod>(signer, folder.path(), std::vector<std::string>{"127.0.0.1:0", "127.0.0.2:0"});
   r.set(server->addresses());
   CHECK_FALSE(read_back.get());
   CHECK((back == data));

@@ -72,8 +72,7 @@ TEST_CASE("a network that flips, drops, delays and cuts never delivers a wrong b
         const failure f = read(*node, shape, 0, r, memory.data());
         count(f);
         INFO(f.what);
-        CHECK((!f || f.code == std::errc::timed_out || f.code == errc::corrupt ||
-               f.code == std::errc::bad_message));
+        CHECK((!f || f.code == std::errc::timed_out || f.code == errc::corrupt || f.code == std::errc::bad_message));
         std::uint64_t wrong = 0;
         if (!f)
           r.for_each_run([&](std::uint64_t file, std::uint64_t m, std::uint64_t bytes) {
@@ -122,8 +121,7 @@ TEST_CASE("malformed messages end their connection and nothing else") {
     if (i % 3 == 0) frame[random() % frame.size()] ^= 0x10;
     if (i % 5 == 0) frame.resize(random() % frame.size());
     send_all(fd, frame);
-    if (i % 1000 == 0)
-      REQUIRE_FALSE(read(*node, shape, 0, request::contiguous(0, 100000), memory.data()));
+    if (i % 1000 == 0) REQUIRE_FALSE(read(*node, shape, 0, request::contiguous(0, 100000), memory.data()));
   }
   REQUIRE_FALSE(read(*node, shape, 0, request::contiguous(0, 100000), memory.data()));
   CHECK(resident_bytes() < before + (64 << 20));
@@ -151,8 +149,7 @@ TEST_CASE("clients that stop reading hold a bounded amount of memory, and others
     deaf.push_back(std::move(fd));
   }
   // 64,000 MiB were asked for, and nobody takes them.
-  for (int i = 0; i < 20; ++i)
-    REQUIRE_FALSE(read(*node, shape, 0, request::contiguous(0, 4 << 20), memory.data()));
+  for (int i = 0; i < 20; ++i) REQUIRE_FALSE(read(*node, shape, 0, request::contiguous(0, 4 << 20), memory.data()));
   CHECK(resident_bytes() < before + (120 << 20));
 }
 

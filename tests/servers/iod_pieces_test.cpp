@@ -28,9 +28,7 @@ struct sparse_file {
   }
 
   /// For frames that the test writes itself.
-  file_descriptor connection() const {
-    return welcomed(server.addresses()[0], wire::server_role::io, test_uuid);
-  }
+  file_descriptor connection() const { return welcomed(server.addresses()[0], wire::server_role::io, test_uuid); }
   /// Reads `r` so many times at once, with the ids from 1 on.
   void ask(const file_descriptor& fd, std::uint64_t times, const request& r) const {
     for (std::uint64_t id = 1; id <= times; ++id) REQUIRE(send_all(fd, read_frame(id, shape, r)));

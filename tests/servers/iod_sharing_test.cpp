@@ -1,8 +1,8 @@
 // How clients share an I/O server: memory for transfers, and stripe indexes.
-#include <catch2/catch.hpp>
 #include <atomic>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <catch2/catch.hpp>
 #include <new>
 #include <thread>
 
@@ -41,9 +41,7 @@ class scarce_server final : public iod::session_host {
     return real_.node();
   }
   const std::shared_ptr<iod::buffer_pool>& buffers() override { return real_.buffers(); }
-  const std::shared_ptr<iod::fair_share>& descriptions() override {
-    return real_.descriptions();
-  }
+  const std::shared_ptr<iod::fair_share>& descriptions() override { return real_.descriptions(); }
   const std::shared_ptr<iod::fair_share>& places() override { return real_.places(); }
   wire::server_info who_am_i() const override { return real_.who_am_i(); }
   wire::key_ptr key() const override { return real_.key(); }
@@ -53,10 +51,7 @@ class scarce_server final : public iod::session_host {
     return real_.check_capability(capability, file, rights, who);
   }
   std::size_t connections() const override { return 1; }
-  void fence(const wire::client_id&, const std::vector<std::uint64_t>&,
-             std::function<void()> done) override {
-    done();
-  }
+  void fence(const wire::client_id&, const std::vector<std::uint64_t>&, std::function<void()> done) override { done(); }
   wire::node_statistics statistics() override { return real_.statistics(); }
 
   std::atomic<bool> short_of_memory{false};
@@ -106,9 +101,8 @@ TEST_CASE("requests for which a server has no memory are answered so, and later 
   for (const bool short_of_memory : {true, false}) {
     scarce.short_of_memory = short_of_memory;
     for (int i = 0; i < 10; ++i)
-      for (const failure& f :
-           {write(*node, shape, 0, request::contiguous(0, size), data.data()),
-            read(*node, shape, 0, request::contiguous(0, size), back.data())}) {
+      for (const failure& f : {write(*node, shape, 0, request::contiguous(0, size), data.data()),
+                               read(*node, shape, 0, request::contiguous(0, size), back.data())}) {
         INFO(f.what);
         CHECK((f.code == std::errc::not_enough_memory) == short_of_memory);
         CHECK(static_cast<bool>(f) == short_of_memory);
@@ -130,8 +124,7 @@ TEST_CASE("a slow client with many reads under way keeps no other one's reads wa
   bytes memory(size, std::byte{5});
   REQUIRE_FALSE(write(*node, shape, 0, request::contiguous(0, size), memory.data()));
 
-  const file_descriptor slow =
-      welcomed(server.addresses()[0], wire::server_role::io, test_uuid);
+  const file_descriptor slow = welcomed(server.addresses()[0], wire::server_role::io, test_uuid);
   for (std::uint64_t id = 1; id <= 48; ++id)
     REQUIRE(send_all(slow, read_frame(id, shape, request::contiguous(0, size))));
   std::atomic<bool> stop{false};
@@ -179,8 +172,7 @@ TEST_CASE("reads that fail, and connections that end, give back what they held o
   for (int i = 0; i < 20; ++i)
     CHECK(read(*node, shape, 0, request::contiguous(0, size), back.data()).code == errc::corrupt);
   for (int i = 0; i < 20; ++i) {
-    const file_descriptor gone =
-        welcomed(server.addresses()[0], wire::server_role::io, test_uuid);
+    const file_descriptor gone = welcomed(server.addresses()[0], wire::server_role::io, test_uuid);
     for (std::uint64_t id = 1; id <= 10; ++id)
       REQUIRE(send_all(gone, read_frame(id, shape, request::contiguous(0, size))));
   }

@@ -38,8 +38,7 @@ TEST_CASE(
           running_iod fine(signer, roomy.path(), {"127.0.0.1:0"}, node_1);
           remote_node_options second = client_options(fine.addresses());
           second.index = 1;
-          const striped_file::nodes nodes{open_remote_node(client_options(full.addresses())),
-                                          open_remote_node(second)};
+          const striped_file::nodes nodes{open_remote_node(client_options(full.addresses())), open_remote_node(second)};
           const bytes data = pattern(16 * slab);
 
           const shape_ptr filler = granted(signer, 1, 1 << 20);

@@ -1,6 +1,6 @@
 // I/O servers and their clients over loopback, in one process.
-#include <catch2/catch.hpp>
 #include <array>
+#include <catch2/catch.hpp>
 #include <future>
 #include <map>
 #include <thread>
@@ -31,9 +31,7 @@ struct served_node {
       : iod(signer, folder.path(), std::move(listen)),
         node(open_remote_node(client_options(iod.addresses(), deadline))) {}
 
-  shape_ptr shape(file_id id, std::uint64_t size, striping s = {0, 1, 65536}) {
-    return granted(signer, id, size, s);
-  }
+  shape_ptr shape(file_id id, std::uint64_t size, striping s = {0, 1, 65536}) { return granted(signer, id, size, s); }
 
   test_signer signer;
   temporary_folder folder;
@@ -63,8 +61,7 @@ TEST_CASE("random operations through a server equal a plain array") {
                 server.reset();
                 iod::iod_options o;
                 o.direct_io = direct;
-                server = std::make_unique<running_iod>(signer, folder,
-                                                       std::vector<std::string>{"127.0.0.1:0"}, o);
+                server = std::make_unique<running_iod>(signer, folder, std::vector<std::string>{"127.0.0.1:0"}, o);
               }
               return open_remote_node(client_options(server->addresses()));
             },
@@ -98,8 +95,8 @@ TEST_CASE("a connection that has been welcomed is fenced, however soon") {
 TEST_CASE("a request of many parts arrives whole, through several addresses too") {
   temporary_folder place;
   const std::string unix_address = "unix:" + (place.path() / "iod").string();
-  for (const auto& listen : std::vector<std::vector<std::string>>{
-           {"127.0.0.1:0"}, {unix_address}, {"127.0.0.1:0", "127.0.0.2:0"}}) {
+  for (const auto& listen :
+       std::vector<std::vector<std::string>>{{"127.0.0.1:0"}, {unix_address}, {"127.0.0.1:0", "127.0.0.2:0"}}) {
     served_node s(listen);
     constexpr std::uint64_t size = 21'000'001;
     const auto shape = s.shape(3, size, {0, 2, 8192});
@@ -166,11 +163,9 @@ TEST_CASE("corruption on the server's disk is an error at the client, and only t
 TEST_CASE("a server that is not there is named when the deadline has passed") {
   auto node = open_remote_node(client_options({"127.0.0.1:1"}, std::chrono::milliseconds(300)));
   bytes memory(100);
-  const failure f =
-      read(*node, make_shape(1, {0, 1, 4096}, 100), 0, request::contiguous(0, 100), memory.data());
+  const failure f = read(*node, make_shape(1, {0, 1, 4096}, 100), 0, request::contiguous(0, 100), memory.data());
   CHECK(f.code == std::errc::timed_out);
-  CHECK_THAT(f.what, Catch::Contains("127.0.0.1:1") && Catch::Contains("0.3 s") &&
-                         Catch::Contains("ooc-iod"));
+  CHECK_THAT(f.what, Catch::Contains("127.0.0.1:1") && Catch::Contains("0.3 s") && Catch::Contains("ooc-iod"));
 }
 
 TEST_CASE("a server that comes back is used again, and what was under way is done") {
@@ -222,9 +217,8 @@ TEST_CASE("a write that was given up after the deadline is not done after what w
   REQUIRE(soon([&] { return !write(*node, shape, 0, all, acknowledged.data()); }));
   way.let_go();
   bytes back(4096);
-  CHECK(never_within(std::chrono::milliseconds(500), [&] {
-    return read(*node, shape, 0, all, back.data()) || back != acknowledged;
-  }));
+  CHECK(never_within(std::chrono::milliseconds(500),
+                     [&] { return read(*node, shape, 0, all, back.data()) || back != acknowledged; }));
 }
 
 namespace {
@@ -281,8 +275,7 @@ TEST_CASE("an address at which another node of the store answers is not used") {
   const auto shape = granted(signer, 1, 10000);
   REQUIRE_FALSE(create(*node, shape));
   const bytes data = pattern(10000);
-  for (int i = 0; i < 50; ++i)
-    CHECK_FALSE(write(*node, shape, 0, request::contiguous(0, 10000), data.data()));
+  for (int i = 0; i < 50; ++i) CHECK_FALSE(write(*node, shape, 0, request::contiguous(0, 10000), data.data()));
   CHECK(here.server().statistics().io.write_requests == 0);
   CHECK(there.server().statistics().io.write_requests == 50);
 }

@@ -1,5 +1,5 @@
-// Clients that change the size of a file, are out of touch with the metadata server for longer than the grace period, and
-// go on then.
+// Clients that change the size of a file, are out of touch with the metadata server for longer than the grace period,
+// and go on then.
 #include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -58,8 +58,8 @@ struct served_file {
   file f;
 };
 
-/// Another program, which does what store_core::resize() does until it would tell the I/O servers, and is then cut off from
-/// the metadata server.
+/// Another program, which does what store_core::resize() does until it would tell the I/O servers, and is then cut off
+/// from the metadata server.
 class slow_cutter {
  public:
   slow_cutter(cluster& servers, std::uint64_t end)
@@ -185,7 +185,8 @@ class slow_program {
   explicit slow_program(cluster& servers) : way_(servers.metad().address()) {
     const auto core = store::open("ooc://" + way_.address()).core();
     striped_file::nodes nodes;
-    for (const auto& n : core->nodes()) nodes.push_back(ways_.emplace_back(std::make_shared<storage::faulty_io_service>(n)));
+    for (const auto& n : core->nodes())
+      nodes.push_back(ways_.emplace_back(std::make_shared<storage::faulty_io_service>(n)));
     core_ = std::make_shared<storage::store_core>(
         core->url(), core->uuid(), std::shared_ptr<storage::metadata_service>(core, &core->metadata()), nodes);
   }

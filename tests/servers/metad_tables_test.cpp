@@ -179,11 +179,9 @@ TEST_CASE("registrations that cannot be right are refused and change nothing") {
   CHECK_THROWS_AS(nodes->enlist(registration(0, ""), 1), usage_error);
   CHECK_THROWS_AS(nodes->enlist(registration(0, std::string(65, 'f')), 1), usage_error);
   CHECK_THROWS_AS(nodes->enlist(registration(0, "f", {}), 1), usage_error);
-  CHECK_THROWS_AS(nodes->enlist(registration(0, "f", std::vector<std::string>(65, "a:1")), 1),
-                  usage_error);
+  CHECK_THROWS_AS(nodes->enlist(registration(0, "f", std::vector<std::string>(65, "a:1")), 1), usage_error);
   for (const char* address : {"", "a b:1", "a:1\n"})
-    CHECK_THROWS_WITH(nodes->enlist(registration(0, "f", {address}), 1),
-                      Catch::Contains("is not an address"));
+    CHECK_THROWS_WITH(nodes->enlist(registration(0, "f", {address}), 1), Catch::Contains("is not an address"));
   CHECK_THROWS_AS(nodes->forget(3), usage_error);
   CHECK(nodes->states().at(0).known.uuid.empty());
 }
@@ -229,7 +227,9 @@ TEST_CASE("a client that said goodbye is not alive, and forgotten with its last 
   CHECK(table.alive(one));
 }
 
-TEST_CASE("a list of revoked keys that changes is read anew; one that is damaged, old or gone makes no key good, at the next start neither") {
+TEST_CASE(
+    "a list of revoked keys that changes is read anew; one that is damaged, old or gone makes no key good, at the next "
+    "start neither") {
   testing::temporary_folder folder;
   const auto file = folder / "list";
   wire::revocations list;

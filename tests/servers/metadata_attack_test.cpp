@@ -80,8 +80,7 @@ TEST_CASE("long calls that are never complete stay within the memory that the se
   }
   for (int i = 0; i < 100; ++i) {
     CHECK(innocent->lookup("folder").path == "folder");
-    for (const file_descriptor& fd : attackers)
-      ::send(fd.get(), frame.data(), 1000, MSG_DONTWAIT | MSG_NOSIGNAL);
+    for (const file_descriptor& fd : attackers) ::send(fd.get(), frame.data(), 1000, MSG_DONTWAIT | MSG_NOSIGNAL);
   }
   CHECK(servers.metad().memory() < before + ((16 + 64) << 20));
 }
@@ -90,8 +89,7 @@ TEST_CASE("answers that nobody takes stay within the memory that the server has"
   cluster servers({.metad = {"--memory", "16"}});
   const auto innocent = servers.client();
   innocent->mkdir("folder", 0755, false);
-  for (int i = 0; i < 1000; ++i)
-    innocent->mkdir("folder/" + std::string(200, 'n') + std::to_string(i), 0755, false);
+  for (int i = 0; i < 1000; ++i) innocent->mkdir("folder/" + std::string(200, 'n') + std::to_string(i), 0755, false);
   const std::uint64_t before = servers.metad().memory();
   pb::Call list;
   list.set_op(pb::OP_LIST);

@@ -72,8 +72,7 @@ void check_work(metadata_service& m, const std::string& name, int files) {
 TEST_CASE("a call whose reply is lost is answered again and never run twice") {
   cluster servers;
   const std::uint64_t seed = random_seed("lost replies");
-  faulty_proxy proxy(servers.metad().address(),
-                     {.flip = 0.01, .drop = 0.0005, .cut = 0.03, .delay = 0.02}, seed);
+  faulty_proxy proxy(servers.metad().address(), {.flip = 0.01, .drop = 0.0005, .cut = 0.03, .delay = 0.02}, seed);
   std::atomic<int> failures{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
@@ -97,8 +96,7 @@ TEST_CASE("a call whose reply is lost is answered again and never run twice") {
   CHECK(m->unfinished().empty());
 }
 
-TEST_CASE(
-    "a server killed in the middle of creates and renames loses nothing that it acknowledged") {
+TEST_CASE("a server killed in the middle of creates and renames loses nothing that it acknowledged") {
   cluster servers;
   std::atomic<int> failures{0}, running{4};
   std::vector<std::thread> threads;
@@ -162,9 +160,7 @@ TEST_CASE("who is refused a claim learns whose it is, and how long a lost client
     static auto claim = lost->claim_writer(id, false);
     if (!claim) throw std::runtime_error("no claim");
   });
-  CHECK(soon([&] {
-    return m->claim_writer(id, true, &other) == nullptr && other.ends.count() != 0;
-  }));
+  CHECK(soon([&] { return m->claim_writer(id, true, &other) == nullptr && other.ends.count() != 0; }));
   CHECK(other.name == "test");
   CHECK(other.ends <= 20s);
   CHECK(other.ends > 1s);
@@ -239,7 +235,8 @@ TEST_CASE("a client with nothing to ask keeps its locks past the loss of its con
   CHECK(other->claim_writer(id, false) == nullptr);
 }
 
-TEST_CASE("a lock that ends while the server is away is free once the server is back, though its client asks nothing more") {
+TEST_CASE(
+    "a lock that ends while the server is away is free once the server is back, though its client asks nothing more") {
   cluster servers;
   const auto silent = servers.client({0, 0}), other = servers.client({0, 0});
   silent->commit(silent->create("f", plain()).id);
@@ -270,8 +267,7 @@ class failing_database {
   /// `what`: "DELETE" or "INSERT".
   failing_database(const cluster& servers, const std::string& what)
       : database_(servers.folder() / "meta" / "metadata.sqlite", sqlite::open_as::existing) {
-    database_.execute("CREATE TRIGGER failing BEFORE " + what +
-                      " ON lease BEGIN SELECT RAISE(ABORT, 'no room'); END");
+    database_.execute("CREATE TRIGGER failing BEFORE " + what + " ON lease BEGIN SELECT RAISE(ABORT, 'no room'); END");
   }
   void heal() { database_.execute("DROP TRIGGER failing"); }
 
@@ -375,7 +371,9 @@ TEST_CASE("who loses the lock of a size while it changes it does not take back w
   CHECK(other->lookup("f").size == 100);
 }
 
-TEST_CASE("who takes the lock of a size that somebody has lost owes the file a new generation, also from a server that was killed") {
+TEST_CASE(
+    "who takes the lock of a size that somebody has lost owes the file a new generation, also from a server that was "
+    "killed") {
   cluster servers({.metad = {"--grace", "1"}});
   const auto other = servers.client({0, 0});
   other->commit(other->create("f", plain()).id);
@@ -413,7 +411,8 @@ TEST_CASE("who takes the lock of a size that somebody has lost owes the file a n
   CHECK_FALSE(marks.next());
 }
 
-TEST_CASE("threads of one client that change the size of a file take turns, also where it has lost the lock meanwhile") {
+TEST_CASE(
+    "threads of one client that change the size of a file take turns, also where it has lost the lock meanwhile") {
   cluster servers({.metad = {"--grace", "1"}});
   const auto other = servers.client({0, 0});
   other->commit(other->create("f", plain()).id);
@@ -555,11 +554,9 @@ TEST_CASE("a long folder is listed in parts") {
   m->set_attribute("d/8", "big", std::string(1 << 20, 'y'));
   const auto all = m->list("d");
   CHECK(all.size() == 2500);
-  CHECK(std::is_sorted(all.begin(), all.end(),
-                       [](const entry& a, const entry& b) { return a.path < b.path; }));
+  CHECK(std::is_sorted(all.begin(), all.end(), [](const entry& a, const entry& b) { return a.path < b.path; }));
   CHECK(m->lookup("d/8").attributes.at("big").size() == 1 << 20);
   for (const char* key : {"a", "b"}) m->set_attribute("d/7", key, std::string(1 << 20, 'x'));
-  CHECK(failure_code([&] { m->set_attribute("d/7", "c", std::string(1 << 20, 'x')); }, "4 MiB") ==
-        EINVAL);
+  CHECK(failure_code([&] { m->set_attribute("d/7", "c", std::string(1 << 20, 'x')); }, "4 MiB") == EINVAL);
   CHECK(m->files().size() == 2500);
 }

@@ -34,8 +34,7 @@ file_descriptor welcomed(const cluster& servers) {
   return testing::welcomed(servers.client_options().address, wire::server_role::metadata);
 }
 
-std::string call_frame(const std::string& body,
-                       wire::frame_kind kind = wire::frame_kind::metadata) {
+std::string call_frame(const std::string& body, wire::frame_kind kind = wire::frame_kind::metadata) {
   wire::frame_header h;
   h.kind = kind;
   h.id = 1;
@@ -49,8 +48,7 @@ int run_and_wait(const std::string& command) {
 
 }  // namespace
 
-TEST_CASE(
-    "a keyed server serves holders of its key only, and its log says whom it refused and why") {
+TEST_CASE("a keyed server serves holders of its key only, and its log says whom it refused and why") {
   cluster servers({.keyed = true});
   CHECK(servers.client()->lookup("").kind == entry_kind::folder);
   auto o = servers.client_options();
@@ -78,7 +76,9 @@ TEST_CASE("a user's key opens the store for that user and for nobody else, and t
   };
   CHECK(remote_metadata(as({2000, 27})).lookup("").kind == entry_kind::folder);
   for (const std::uint32_t uid : {0U, 2001U})
-    CHECK(says(refusal([&] { remote_metadata m(as({uid, 2000})); }),
+    CHECK(says(refusal([&] {
+                 remote_metadata m(as({uid, 2000}));
+               }),
                "the key of user alice (uid 2000) is not one of user " + std::to_string(uid)));
   CHECK(says(refusal([&] { remote_metadata m(as({2000, 0})); }), "does not name group 0"));
   CHECK(servers.metad().logged("the key of user alice"));
@@ -113,9 +113,8 @@ TEST_CASE("plain frames to a server that has a key end with the hello") {
 
 TEST_CASE("without a key a server does not listen to other machines") {
   temporary_folder folder;
-  const std::string command = std::string("HOME=/nonexistent OOC_KEY= ") + OOC_METAD +
-                              " --nodes 1 --folder " + (folder / "m").string() +
-                              " --listen 0.0.0.0:0 2> " + (folder / "err").string();
+  const std::string command = std::string("HOME=/nonexistent OOC_KEY= ") + OOC_METAD + " --nodes 1 --folder " +
+                              (folder / "m").string() + " --listen 0.0.0.0:0 2> " + (folder / "err").string();
   CHECK(run_and_wait(command) == 1);
   std::ifstream in(folder / "err");
   std::string line;
@@ -134,8 +133,7 @@ TEST_CASE("a file of another user is refused, with the reason on both sides") {
   root->commit(made.id);
   CHECK(failure_code([&] { other->open("mine", false); }, "user 2000 may not read") == EACCES);
   CHECK(servers.metad().logged("user 2000 may not read"));
-  CHECK(failure_code([&] { other->set_size(made.id, 5, {}, 0); }, "may not change its size") ==
-        EACCES);
+  CHECK(failure_code([&] { other->set_size(made.id, 5, {}, 0); }, "may not change its size") == EACCES);
   CHECK(failure_code([&] { other->lock_size(made.id); }, "may not write") == EACCES);
   CHECK(failure_code([&] { other->claim_writer(made.id, true); }, "may not write") == EACCES);
   CHECK(failure_code([&] { other->removal_capability(made.id); }, "in use") == EBUSY);
@@ -155,8 +153,7 @@ TEST_CASE("an opened file carries the rights that its mode grants, and no more")
   const wire::capability_signer signer(servers.folder() / "meta/capability.key");
   const auto rights = [&](const capability_ptr& t) {
     REQUIRE(t);
-    const auto v =
-        wire::verify_capability(signer.public_key(), uuid, t->bytes(), wire::seconds_now());
+    const auto v = wire::verify_capability(signer.public_key(), uuid, t->bytes(), wire::seconds_now());
     REQUIRE(v.fault == wire::capability_fault::none);
     CHECK(v.granted.expiry > wire::seconds_now() + 3500);
     return v.granted.rights;
@@ -176,7 +173,7 @@ TEST_CASE("a file that is being made is open to other clients of its maker's use
              other = servers.client({2000, 2000});
   const auto root = servers.client({0, 0});
   root->mkdir("open", 0777, false);
-  root->set_mode("open", 0777);  // whatever the umask
+  root->set_mode("open", 0777);                         // whatever the umask
   const entry made = maker->create("open/f", plain());  // 0644
   const entry told = same->find(made.id);
   REQUIRE(told.capability);
@@ -200,8 +197,7 @@ TEST_CASE("the right to change a size goes with the lease, and openers' rights g
   const std::string uuid = writer->cluster().store_uuid;
   const auto granted = [&](const capability_ptr& t) {
     REQUIRE(t);
-    const auto v =
-        wire::verify_capability(signer.public_key(), uuid, t->bytes(), wire::seconds_now());
+    const auto v = wire::verify_capability(signer.public_key(), uuid, t->bytes(), wire::seconds_now());
     REQUIRE(v.fault == wire::capability_fault::none);
     return v.granted;
   };
@@ -266,8 +262,7 @@ TEST_CASE("random messages crash nothing and fill nothing") {
     const auto what = random() % 4;
     if (what == 0) {  // a call with some bytes changed
       std::string b = body;
-      for (auto n = between(random, 1, 5); n > 0; --n)
-        b[random() % b.size()] = static_cast<char>(random());
+      for (auto n = between(random, 1, 5); n > 0; --n) b[random() % b.size()] = static_cast<char>(random());
       frame = call_frame(b);
     } else if (what == 1) {  // bytes that are no message, under any kind
       std::string b(random() % 100, '\0');
@@ -339,18 +334,16 @@ TEST_CASE("a client that takes no answers holds one of them, and others are serv
   CHECK(servers.metad().memory() < before + (64 << 20));
 }
 
-TEST_CASE(
-    "a metadata server's command line: version, a folder in use, a configuration file, an end") {
+TEST_CASE("a metadata server's command line: version, a folder in use, a configuration file, an end") {
   temporary_folder folder;
   CHECK(run_and_wait(std::string(OOC_METAD) + " --version > /dev/null") == 0);
   CHECK(run_and_wait(std::string(OOC_METAD) + " --no-such-option 2> /dev/null") == 1);
-  CHECK(run_and_wait(std::string(OOC_METAD) + " --folder " + (folder / "x").string() +
-                     " 2> /dev/null") == 1);  // without --nodes there is no new store
-  std::ofstream(folder / "conf") << "folder = " << (folder / "m").string()
-                                 << "\nnodes = 3\ncapability-life = 60\n";
+  CHECK(run_and_wait(std::string(OOC_METAD) + " --folder " + (folder / "x").string() + " 2> /dev/null") ==
+        1);  // without --nodes there is no new store
+  std::ofstream(folder / "conf") << "folder = " << (folder / "m").string() << "\nnodes = 3\ncapability-life = 60\n";
   server_process metad(OOC_METAD, {"--config", (folder / "conf").string()}, folder / "log");
-  CHECK(run_and_wait(std::string(OOC_METAD) + " --listen 127.0.0.1:0 --folder " +
-                     (folder / "m").string() + " 2> " + (folder / "err").string()) == 1);
+  CHECK(run_and_wait(std::string(OOC_METAD) + " --listen 127.0.0.1:0 --folder " + (folder / "m").string() + " 2> " +
+                     (folder / "err").string()) == 1);
   std::ifstream in(folder / "err");
   std::string line;
   std::getline(in, line);

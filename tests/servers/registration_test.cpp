@@ -34,10 +34,8 @@ struct announced {
            }}) {
     r.start();
   }
-  static servers::registration_options options(const cluster& servers, std::uint32_t node,
-                                               const std::string& folder,
-                                               std::vector<std::string> addresses,
-                                               wire::key_ptr key) {
+  static servers::registration_options options(const cluster& servers, std::uint32_t node, const std::string& folder,
+                                               std::vector<std::string> addresses, wire::key_ptr key) {
     servers::registration_options o;
     o.metadata_server = servers.client_options().address;
     o.key = key ? std::move(key) : servers.key();
@@ -155,8 +153,7 @@ TEST_CASE("a store can be looked at without its I/O servers; who needs one of th
   } catch (const io_error& e) {
     INFO(e.what());
     CHECK(e.code() == std::errc::timed_out);
-    CHECK_THAT(e.what(), Catch::StartsWith("node 2: ") &&
-                             Catch::Contains("its I/O server is not registered"));
+    CHECK_THAT(e.what(), Catch::StartsWith("node 2: ") && Catch::Contains("its I/O server is not registered"));
   }
   CHECK(names.list("d").empty());
 }

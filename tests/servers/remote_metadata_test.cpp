@@ -27,9 +27,7 @@ struct served_name_space final : name_space {
 
 }  // namespace
 
-std::unique_ptr<name_space> ooc::testing::make_name_space() {
-  return std::make_unique<served_name_space>();
-}
+std::unique_ptr<name_space> ooc::testing::make_name_space() { return std::make_unique<served_name_space>(); }
 
 TEST_CASE("one client makes and looks at thousands of files a second", "[.][speed]") {
   served_name_space m;

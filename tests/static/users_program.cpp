@@ -65,7 +65,8 @@ double passes(ooc::ooc_array<T, 2>& a, ooc::ooc_array<T, 2>& b, ooc::ooc_array<T
   if (ooc::reduce(a, T{}) > 0) std::puts("positive");
   T assigned{};
   assigned = ooc::transform_reduce(a, b, T{});
-  const double mixed = 0.5 * ooc::reduce(a, 0.0) + ooc::transform_reduce(a, 0.0, std::plus<>(), [](T x) { return 2.0 * x; });
+  const double mixed =
+      0.5 * ooc::reduce(a, 0.0) + ooc::transform_reduce(a, 0.0, std::plus<>(), [](T x) { return 2.0 * x; });
   std::printf("%f\n", ooc::reduce(a, 0.0).value);
   const auto counts = ooc::histogram(a, T{0}, T{9}, 10);
   const ooc::histogram_counts same = counts;
@@ -93,7 +94,8 @@ double sweeps(ooc::ooc_array<double, 2>& a, ooc::ooc_array<double, 2>& b, ooc::o
     return change;
   });
   jacobi.boundaries[1] = ooc::boundary::periodic;
-  ooc::sweep(a, 10, jacobi.periodic(0).reduce(0.0, std::plus<>()).after(2, [](std::size_t, double norm) { return norm > 0; }));
+  ooc::sweep(a, 10,
+             jacobi.periodic(0).reduce(0.0, std::plus<>()).after(2, [](std::size_t, double norm) { return norm > 0; }));
   ooc::sweep(std::as_const(a), b, 10, jacobi, {.fuse = 4});
   ooc::sweep(v, 3, ooc::stencil({1, 1, 1}, [](auto& out, const auto& in) {
                for (auto j = out.lower(1); j < out.upper(1); ++j)

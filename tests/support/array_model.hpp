@@ -55,12 +55,9 @@ class model_file {
  private:
   std::string with(const std::vector<T>& elements) const {
     std::string s = around_;
-    return s.insert(offset_, reinterpret_cast<const char*>(elements.data()),
-                    elements.size() * sizeof(T));
+    return s.insert(offset_, reinterpret_cast<const char*>(elements.data()), elements.size() * sizeof(T));
   }
-  void write(const std::vector<T>& elements) const {
-    std::ofstream(path(), std::ios::binary) << with(elements);
-  }
+  void write(const std::vector<T>& elements) const { std::ofstream(path(), std::ios::binary) << with(elements); }
 
   temporary_folder folder_;
   std::size_t offset_ = 0;
@@ -96,14 +93,13 @@ class array_model {
       // A tile of a few KiB, some sides longer than the array.
       std::size_t room = std::bit_floor(12288 / sizeof(T));
       for (std::size_t k = 0; k < N; ++k) {
-        const std::size_t t = std::min<std::size_t>(
-            room, std::size_t{1} << between(g_, 0, std::bit_width(extents_[k])));
+        const std::size_t t =
+            std::min<std::size_t>(room, std::size_t{1} << between(g_, 0, std::bit_width(extents_[k])));
         options_.tile.push_back(t);
         room /= t;
       }
       // Each block is a page at least: blocks of a few elements would only make the test slow.
-      for (std::size_t used = std::bit_floor(12288 / sizeof(T)) / room * sizeof(T); used < 1024;
-           used *= 2)
+      for (std::size_t used = std::bit_floor(12288 / sizeof(T)) / room * sizeof(T); used < 1024; used *= 2)
         options_.tile.back() *= 2;
     }
     if (between(g_, 0, 1)) options_.fill = value_of<T>(99);
@@ -118,8 +114,7 @@ class array_model {
     plain_.assign(count(), fill());
     // Blocks have at most 3 pages, or those of a tile.
     const std::uint64_t least = 5 * (in_grains ? 128_KiB : 16_KiB);
-    rt_.emplace(memory(nodes_.staging() + least + 4096 * between(g_, 0, 20),
-                       static_cast<unsigned>(between(g_, 0, 3))));
+    rt_.emplace(memory(nodes_.staging() + least + 4096 * between(g_, 0, 20), static_cast<unsigned>(between(g_, 0, 3))));
     if (in_place) {
       file_.emplace(g_, plain_.size());
       open_in_place(false, options_);
@@ -199,16 +194,12 @@ class array_model {
   void compare(const box<N>& b) const {
     const array& a = *a_;
     std::size_t wrong = 0;
-    for_each(b, [&](const coordinates& c, std::size_t at) {
-      wrong += !(chained(a, c) == plain_[at]);
-    });
+    for_each(b, [&](const coordinates& c, std::size_t at) { wrong += !(chained(a, c) == plain_[at]); });
     INFO("step " << step_ << ", " << wrong << " elements differ in a box of " << b.size());
     REQUIRE(wrong == 0);
   }
   void write(const box<N>& b) {
-    for_each(b, [&](const coordinates& c, std::size_t at) {
-      chained(*a_, c) = plain_[at] = value_of<T>(++serial_);
-    });
+    for_each(b, [&](const coordinates& c, std::size_t at) { chained(*a_, c) = plain_[at] = value_of<T>(++serial_); });
   }
 
   void one() {
@@ -228,26 +219,16 @@ class array_model {
           REQUIRE(std::as_const(*a_).element(c) == plain_[linear(c)]);
         }
         return;
-      case 3:
-        return write(random_box());
-      case 4:
-        return compare(random_box());
+      case 3: return write(random_box());
+      case 4: return compare(random_box());
       case 5:
-      case 6:
-        return overwrite();
-      case 7:
-        return a_->writeback(between(g_, 0, 3) ? durability::acknowledged : durable);
-      case 8:
-        a_->writeback();
-        return a_->invalidate();
-      case 9:
-        return a_->prefetch(random_box());
-      case 10:
-        return pin();
-      case 11:
-        return resize();
-      case 12:
-        return reopen(between(g_, 0, 2) == 0);
+      case 6: return overwrite();
+      case 7: return a_->writeback(between(g_, 0, 3) ? durability::acknowledged : durable);
+      case 8: a_->writeback(); return a_->invalidate();
+      case 9: return a_->prefetch(random_box());
+      case 10: return pin();
+      case 11: return resize();
+      case 12: return reopen(between(g_, 0, 2) == 0);
       case 13: {
         const array& a = *a_;
         REQUIRE(std::equal(a.begin(), a.end(), plain_.begin(), plain_.end()));
@@ -264,19 +245,15 @@ class array_model {
         return;
       }
       case 15: {
-        std::transform(a_->begin(), a_->end(), a_->begin(),
-                       [&](const T&) { return value_of<T>(++serial_); });
+        std::transform(a_->begin(), a_->end(), a_->begin(), [&](const T&) { return value_of<T>(++serial_); });
         serial_ -= plain_.size();
         for (T& v : plain_) v = value_of<T>(++serial_);
         return;
       }
-      case 16:
-        return discard_changes();
+      case 16: return discard_changes();
       case 17:
       case 18:
-      case 19:
-        REQUIRE(by_index(g_, [](const coordinates&) { return true; }));
-        return;
+      case 19: REQUIRE(by_index(g_, [](const coordinates&) { return true; })); return;
     }
   }
 
@@ -313,8 +290,7 @@ class array_model {
           a_->accumulate(flat, values, op);
         else
           a_->accumulate(where, values, op);
-        for (std::size_t n = 0; n < flat.size(); ++n)
-          plain_[flat[n]] = op(plain_[flat[n]], values[n]);
+        for (std::size_t n = 0; n < flat.size(); ++n) plain_[flat[n]] = op(plain_[flat[n]], values[n]);
         return true;
       }
     }
@@ -357,9 +333,7 @@ class array_model {
       part.upper[k] = std::clamp(part.upper[k], b.lower[k], b.upper[k]);
     }
     std::vector<T> values;
-    for_each(part, [&](const coordinates&, std::size_t at) {
-      values.push_back(plain_[at] = value_of<T>(++serial_));
-    });
+    for_each(part, [&](const coordinates&, std::size_t at) { values.push_back(plain_[at] = value_of<T>(++serial_)); });
     a_->write_all(part, values);
     return part;
   }
@@ -379,9 +353,7 @@ class array_model {
         for (const auto& row : p.rows())
           for (T& v : row) v = value_of<T>(++n);
         if (between(g_, 0, 1)) a_->writeback();
-        for_each(b, [&](const coordinates&, std::size_t at) {
-          plain_[at] = value_of<T>(++serial_);
-        });
+        for_each(b, [&](const coordinates&, std::size_t at) { plain_[at] = value_of<T>(++serial_); });
       }
     } catch (const usage_error& e) {
       REQUIRE(e.code() == errc::budget_too_small);

@@ -25,9 +25,8 @@ class cluster {
  public:
   explicit cluster(cluster_options o = {}) : options_(std::move(o)) {
     if (options_.keyed) wire::access_key::random()->write(key_file());
-    std::vector<std::string> a{"--folder",    (folder_ / "meta").string(),
-                               "--nodes",     std::to_string(options_.nodes),
-                               "--log-level", "debug"};
+    std::vector<std::string> a{
+        "--folder", (folder_ / "meta").string(), "--nodes", std::to_string(options_.nodes), "--log-level", "debug"};
     if (options_.keyed) a.insert(a.end(), {"--key", key_file()});
     a.insert(a.end(), options_.metad.begin(), options_.metad.end());
     metad_ = std::make_unique<server_process>(OOC_METAD, a, folder_ / "metad.log");
@@ -38,14 +37,11 @@ class cluster {
   server_process& iod(std::uint32_t i) { return *iods_.at(i); }
   std::string url() const { return "ooc://" + metad_->address(); }
   std::string key_file() const { return (folder_ / "key").string(); }
-  wire::key_ptr key() const {
-    return options_.keyed ? wire::access_key::read(key_file()) : nullptr;
-  }
+  wire::key_ptr key() const { return options_.keyed ? wire::access_key::read(key_file()) : nullptr; }
   const temporary_folder& folder() const { return folder_; }
 
-  storage::remote_metadata_options client_options(
-      storage::credentials who = {::geteuid(), ::getegid()},
-      std::chrono::milliseconds deadline = std::chrono::seconds(20)) const {
+  storage::remote_metadata_options client_options(storage::credentials who = {::geteuid(), ::getegid()},
+                                                  std::chrono::milliseconds deadline = std::chrono::seconds(20)) const {
     storage::remote_metadata_options o;
     o.address = metad_->address();
     o.client.id = wire::random_client_id();
@@ -70,8 +66,7 @@ class cluster {
                                "--log-level", "debug"};
     if (options_.keyed) a.insert(a.end(), {"--key", key_file()});
     a.insert(a.end(), options_.iod.begin(), options_.iod.end());
-    iods_.push_back(std::make_unique<server_process>(
-        OOC_IOD, a, folder_ / ("iod" + std::to_string(i) + ".log")));
+    iods_.push_back(std::make_unique<server_process>(OOC_IOD, a, folder_ / ("iod" + std::to_string(i) + ".log")));
 #else
     throw std::logic_error("this test was built without I/O servers: " + std::to_string(i));
 #endif

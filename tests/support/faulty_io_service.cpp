@@ -9,8 +9,8 @@
 namespace ooc::storage {
 namespace {
 
-constexpr const char* names[io_calls] = {"read",    "write", "creation",     "resizing",
-                                         "removal", "sync",  "verification", "listing", "opening for writing"};
+constexpr const char* names[io_calls] = {"read", "write",        "creation", "resizing",           "removal",
+                                         "sync", "verification", "listing",  "opening for writing"};
 
 // The first `n` regions that the node with this stripe index has of the request, as a request.
 request prefix_of(const request& r, const striping& s, std::uint32_t stripe_index, std::uint64_t n) {
@@ -91,8 +91,7 @@ std::optional<fault_rule> faulty_io_service::count(io_call kind) {
   const std::uint64_t number = ++calls_[static_cast<unsigned>(kind)];
   for (auto r = rules_.begin(); r != rules_.end(); ++r) {
     if (r->call != kind || (r->nth != 0 && r->nth != number)) continue;
-    if (r->probability < 1 && std::uniform_real_distribution<>()(random_) >= r->probability)
-      continue;
+    if (r->probability < 1 && std::uniform_real_distribution<>()(random_) >= r->probability) continue;
     ++hits_[static_cast<unsigned>(kind)];
     const fault_rule hit = *r;
     if (r->times == 1)
@@ -152,17 +151,15 @@ void faulty_io_service::read(shape_ptr file, std::uint32_t stripe_index, request
         if (const auto at = first_byte(*r, file->striping, stripe_index)) memory[*at] ^= std::byte{0x10};
       done(f ? f : fault);
     };
-    if (!rule->error || rule->error_after)
-      return inner_->read(file, stripe_index, r, memory, std::move(after));
+    if (!rule->error || rule->error_after) return inner_->read(file, stripe_index, r, memory, std::move(after));
     if (!rule->regions_before_error) return after({});
     auto part = prefix_of(*r, file->striping, stripe_index, *rule->regions_before_error);
-    inner_->read(file, stripe_index, std::make_shared<const request>(std::move(part)), memory,
-                 std::move(after));
+    inner_->read(file, stripe_index, std::make_shared<const request>(std::move(part)), memory, std::move(after));
   });
 }
 
-void faulty_io_service::write(shape_ptr file, std::uint32_t stripe_index, request_ptr r,
-                              const std::byte* memory, completion done) {
+void faulty_io_service::write(shape_ptr file, std::uint32_t stripe_index, request_ptr r, const std::byte* memory,
+                              completion done) {
   const auto rule = count(io_call::write);
   // Completions may outlive the decorator: they hold what they need by value.
   const failure fault = injected(io_call::write, rule);
@@ -179,17 +176,14 @@ void faulty_io_service::write(shape_ptr file, std::uint32_t stripe_index, reques
       static_cast<void>(copy);  // lives as long as this
       done(f ? f : fault);
     };
-    if (!rule->error || rule->error_after)
-      return inner_->write(file, stripe_index, r, from, std::move(after));
+    if (!rule->error || rule->error_after) return inner_->write(file, stripe_index, r, from, std::move(after));
     if (!rule->regions_before_error) return after({});
     auto part = prefix_of(*r, file->striping, stripe_index, *rule->regions_before_error);
-    inner_->write(file, stripe_index, std::make_shared<const request>(std::move(part)), from,
-                  std::move(after));
+    inner_->write(file, stripe_index, std::make_shared<const request>(std::move(part)), from, std::move(after));
   });
 }
 
-void faulty_io_service::simple(io_call kind, completion done,
-                               std::function<void(completion)> forward) {
+void faulty_io_service::simple(io_call kind, completion done, std::function<void(completion)> forward) {
   const auto rule = count(kind);
   const failure fault = injected(kind, rule);
   dispatch(rule, [=, done = std::move(done), forward = std::move(forward)]() mutable {
@@ -204,15 +198,13 @@ void faulty_io_service::create(shape_ptr file, std::uint32_t stripe_index, compl
          [=, this](completion d) { inner_->create(file, stripe_index, std::move(d)); });
 }
 
-void faulty_io_service::resize(shape_ptr file, std::uint32_t stripe_index, std::uint64_t old_size,
-                               completion done) {
+void faulty_io_service::resize(shape_ptr file, std::uint32_t stripe_index, std::uint64_t old_size, completion done) {
   simple(io_call::resize, std::move(done),
          [=, this](completion d) { inner_->resize(file, stripe_index, old_size, std::move(d)); });
 }
 
 void faulty_io_service::remove(shape_ptr file, completion done) {
-  simple(io_call::remove, std::move(done),
-         [=, this](completion d) { inner_->remove(file, std::move(d)); });
+  simple(io_call::remove, std::move(done), [=, this](completion d) { inner_->remove(file, std::move(d)); });
 }
 
 void faulty_io_service::advance(shape_ptr file, std::uint32_t stripe_index, completion done) {
@@ -221,8 +213,7 @@ void faulty_io_service::advance(shape_ptr file, std::uint32_t stripe_index, comp
 }
 
 void faulty_io_service::sync(shape_ptr file, std::uint32_t stripe_index, completion done) {
-  simple(io_call::sync, std::move(done),
-         [=, this](completion d) { inner_->sync(file, stripe_index, std::move(d)); });
+  simple(io_call::sync, std::move(done), [=, this](completion d) { inner_->sync(file, stripe_index, std::move(d)); });
 }
 
 void faulty_io_service::prepare(shape_ptr file, std::uint32_t stripe_index, completion done) {

@@ -65,8 +65,7 @@ class faulty_io_service final : public io_service {
   std::uint64_t hits(io_call kind) const;   ///< of these: hit by a rule
   std::uint64_t held() const;               ///< calls that wait for release()
 
-  void read(shape_ptr file, std::uint32_t stripe_index, request_ptr r, std::byte* memory,
-            completion done) override;
+  void read(shape_ptr file, std::uint32_t stripe_index, request_ptr r, std::byte* memory, completion done) override;
   void write(shape_ptr file, std::uint32_t stripe_index, request_ptr r, const std::byte* memory,
              completion done) override;
   void create(shape_ptr file, std::uint32_t stripe_index, completion done) override;

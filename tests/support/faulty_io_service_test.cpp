@@ -83,8 +83,7 @@ TEST_CASE("a short write transfers its first regions and then fails") {
   faulty_node f;
   f.node.add({.call = io_call::write, .times = 1, .error = io_failed, .regions_before_error = 2});
   bytes b(4 * 100, std::byte{'n'});
-  CHECK(write(f.node, f.shape, 0, request::strided({0, 0, 100, 4, 10000, 0}), b.data()).code ==
-        io_failed);
+  CHECK(write(f.node, f.shape, 0, request::strided({0, 0, 100, 4, 10000, 0}), b.data()).code == io_failed);
   CHECK(f.get(10000, 100) == bytes(100, std::byte{'n'}));
   CHECK(f.get(20000, 100) == bytes(100));
 }
@@ -114,11 +113,10 @@ TEST_CASE("a delayed call is made when its time has come, and not by its caller"
   const auto start = std::chrono::steady_clock::now();
   std::promise<std::thread::id> p;
   bytes b(10, std::byte{'a'});
-  node.write(shape, 0, std::make_shared<const request>(request::contiguous(0, 10)), b.data(),
-             [&](const failure& e) {
-               CHECK_FALSE(e);
-               p.set_value(std::this_thread::get_id());
-             });
+  node.write(shape, 0, std::make_shared<const request>(request::contiguous(0, 10)), b.data(), [&](const failure& e) {
+    CHECK_FALSE(e);
+    p.set_value(std::this_thread::get_id());
+  });
   CHECK(p.get_future().get() != std::this_thread::get_id());
   CHECK(std::chrono::steady_clock::now() - start >= std::chrono::milliseconds(50));
 }
@@ -139,8 +137,7 @@ TEST_CASE("calls are held until they are released") {
 
 TEST_CASE("every other call can fail") {
   faulty_node f;
-  for (io_call c :
-       {io_call::create, io_call::resize, io_call::remove, io_call::verify, io_call::list})
+  for (io_call c : {io_call::create, io_call::resize, io_call::remove, io_call::verify, io_call::list})
     f.node.add({.call = c, .error = io_failed});
   CHECK(create(f.node, make_shape(2, {0, 1, 4096}, 10)).code == io_failed);
   CHECK(resize(f.node, f.shape, 0, 10).code == io_failed);

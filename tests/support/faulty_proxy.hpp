@@ -30,14 +30,12 @@ struct proxy_faults {
 /// Relays from a port of its own to `target` ("127.0.0.x:port"); both directions suffer.
 class faulty_proxy {
  public:
-  explicit faulty_proxy(const std::string& target, proxy_faults faults = {},
-                        std::uint64_t seed = 0)
+  explicit faulty_proxy(const std::string& target, proxy_faults faults = {}, std::uint64_t seed = 0)
       : faults_(faults), target_(loopback(target)), random_(seed) {
     listen_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in a = loopback("127.0.0.1:0");
     socklen_t n = sizeof a;
-    if (::bind(listen_, reinterpret_cast<sockaddr*>(&a), sizeof a) != 0 ||
-        ::listen(listen_, 64) != 0 ||
+    if (::bind(listen_, reinterpret_cast<sockaddr*>(&a), sizeof a) != 0 || ::listen(listen_, 64) != 0 ||
         ::getsockname(listen_, reinterpret_cast<sockaddr*>(&a), &n) != 0)
       throw std::runtime_error("the proxy cannot listen");
     address_ = "127.0.0.1:" + std::to_string(ntohs(a.sin_port));
@@ -120,8 +118,7 @@ class faulty_proxy {
     if (n <= 0) return false;
     if (way_ == way::silent || (way_ == way::deaf && answers)) return true;
     auto bytes = static_cast<std::size_t>(n);
-    if (happens(faults_.delay))
-      random_pause(std::chrono::milliseconds(1 + number(20)));
+    if (happens(faults_.delay)) random_pause(std::chrono::milliseconds(1 + number(20)));
     if (happens(faults_.drop)) return true;
     if (happens(faults_.flip)) block[number(bytes)] ^= static_cast<char>(1 << number(8));
     const bool cut = happens(faults_.cut);

@@ -18,8 +18,8 @@ class forwarded_node : public storage::io_service {
             storage::completion done) override {
     inner_->read(std::move(file), stripe_index, std::move(r), memory, std::move(done));
   }
-  void write(storage::shape_ptr file, std::uint32_t stripe_index, storage::request_ptr r,
-             const std::byte* memory, storage::completion done) override {
+  void write(storage::shape_ptr file, std::uint32_t stripe_index, storage::request_ptr r, const std::byte* memory,
+             storage::completion done) override {
     inner_->write(std::move(file), stripe_index, std::move(r), memory, std::move(done));
   }
   void create(storage::shape_ptr file, std::uint32_t stripe_index, storage::completion done) override {

@@ -27,8 +27,8 @@ class test_signer {
   test_signer() : signer_(folder_.path() / "key") {}
 
   capability_ptr capability(const file_shape& f, std::uint32_t rights = 31, std::int64_t lifetime = 3600,
-                    const std::string& uuid = test_uuid, std::uint32_t uid = ::geteuid(),
-                    const std::string& identity = {}) const {
+                            const std::string& uuid = test_uuid, std::uint32_t uid = ::geteuid(),
+                            const std::string& identity = {}) const {
     wire::capability c;
     c.file = f.id;
     c.geometry = wire::geometry_of(f.size, f.striping, f.sparse, f.fill);
@@ -47,8 +47,8 @@ class test_signer {
 };
 
 /// A file for which `signer` has given every right.
-inline shape_ptr granted(const test_signer& signer, file_id id, std::uint64_t size,
-                         striping s = {0, 1, 65536}, bool sparse = false) {
+inline shape_ptr granted(const test_signer& signer, file_id id, std::uint64_t size, striping s = {0, 1, 65536},
+                         bool sparse = false) {
   auto f = std::make_shared<file_shape>(*make_shape(id, s, size, sparse));
   f->capability = signer.capability(*f);
   return f;
@@ -58,8 +58,7 @@ inline shape_ptr granted(const test_signer& signer, file_id id, std::uint64_t si
 class running_iod {
  public:
   explicit running_iod(const test_signer& signer, const std::filesystem::path& folder,
-                       std::vector<std::string> listen = {"127.0.0.1:0"},
-                       iod::iod_options options = {}) {
+                       std::vector<std::string> listen = {"127.0.0.1:0"}, iod::iod_options options = {}) {
     options.folder = folder;
     options.listen = std::move(listen);
     server_ = std::make_unique<iod::iod_server>(context_, options);
@@ -81,9 +80,8 @@ class running_iod {
   std::vector<std::thread> threads_;
 };
 
-inline remote_node_options client_options(
-    std::vector<std::string> addresses,
-    std::chrono::milliseconds deadline = std::chrono::seconds(20)) {
+inline remote_node_options client_options(std::vector<std::string> addresses,
+                                          std::chrono::milliseconds deadline = std::chrono::seconds(20)) {
   remote_node_options o;
   o.addresses = std::move(addresses);
   o.store_uuid = test_uuid;

@@ -7,9 +7,7 @@ namespace ooc::testing {
 
 namespace {
 
-failure missing(file_id id) {
-  return {{ENOENT, std::generic_category()}, "no stripe object " + std::to_string(id)};
-}
+failure missing(file_id id) { return {{ENOENT, std::generic_category()}, "no stripe object " + std::to_string(id)}; }
 
 std::byte fill_of(const file_shape& file, std::uint64_t file_offset) {
   return file.fill.empty() ? std::byte{0} : file.fill[file_offset % file.fill.size()];
@@ -37,15 +35,13 @@ failure memory_io_service::named(failure f, const file_shape& file) const {
 
 /// Calls f(stripe object offset, memory offset, file offset) for each byte of the request on this node.
 template <class F>
-failure memory_io_service::for_each_byte(const file_shape& file, std::uint32_t stripe_index,
-                                         const request& r, F&& f) {
+failure memory_io_service::for_each_byte(const file_shape& file, std::uint32_t stripe_index, const request& r, F&& f) {
   if (r.file_end() > file.size) return {errc::invalid_request, "past the end"};
   last_regions_.clear();
   std::vector<std::pair<std::uint64_t, std::uint64_t>> extents;  // stripe object offset, length
   r.for_each_run([&](std::uint64_t at, std::uint64_t memory, std::uint64_t length) {
     for (std::uint64_t i = 0; i < length;) {
-      const std::uint64_t region =
-          std::min(length - i, file.striping.sf - (at + i) % file.striping.sf);
+      const std::uint64_t region = std::min(length - i, file.striping.sf - (at + i) % file.striping.sf);
       if (file.striping.stripe_index_of(at + i) == stripe_index) {
         const std::uint64_t offset = file.striping.node_offset(at + i);
         for (std::uint64_t b = 0; b < region; ++b) f(offset + b, memory + i + b, at + i + b);
@@ -73,13 +69,11 @@ void memory_io_service::read(shape_ptr file, std::uint32_t stripe_index, request
     f = failure_of(operation::read);
     if (!f && s == objects_.end()) f = missing(file->id);
     if (!f)
-      f = for_each_byte(*file, stripe_index, *r,
-                        [&](std::uint64_t offset, std::uint64_t m, std::uint64_t file_offset) {
-                          const auto& bytes = file->at_commit ? s->second.commits[file->commit] : s->second.bytes;
-                          memory[m] = offset < bytes.size() ? bytes[offset]
-                                                                      : fill_of(*file, file_offset);
-                          ++stats_.bytes_read;
-                        });
+      f = for_each_byte(*file, stripe_index, *r, [&](std::uint64_t offset, std::uint64_t m, std::uint64_t file_offset) {
+        const auto& bytes = file->at_commit ? s->second.commits[file->commit] : s->second.bytes;
+        memory[m] = offset < bytes.size() ? bytes[offset] : fill_of(*file, file_offset);
+        ++stats_.bytes_read;
+      });
   }
   f = named(std::move(f), *file);
   if (holding_)
@@ -88,8 +82,8 @@ void memory_io_service::read(shape_ptr file, std::uint32_t stripe_index, request
     done(f);
 }
 
-void memory_io_service::write(shape_ptr file, std::uint32_t stripe_index, request_ptr r,
-                              const std::byte* memory, completion done) {
+void memory_io_service::write(shape_ptr file, std::uint32_t stripe_index, request_ptr r, const std::byte* memory,
+                              completion done) {
   failure f;
   {
     const std::lock_guard lock(mutex_);
@@ -125,8 +119,7 @@ void memory_io_service::create(shape_ptr file, std::uint32_t stripe_index, compl
   done(named(std::move(f), *file));
 }
 
-void memory_io_service::resize(shape_ptr file, std::uint32_t stripe_index, std::uint64_t old_size,
-                               completion done) {
+void memory_io_service::resize(shape_ptr file, std::uint32_t stripe_index, std::uint64_t old_size, completion done) {
   failure f;
   {
     const std::lock_guard lock(mutex_);
@@ -207,8 +200,7 @@ void memory_io_service::roll_back(shape_ptr file, std::uint32_t, completion done
   done(f);
 }
 
-void memory_io_service::verify(shape_ptr file, std::uint32_t,
-                               std::function<void(const failure&, verify_report)> done) {
+void memory_io_service::verify(shape_ptr file, std::uint32_t, std::function<void(const failure&, verify_report)> done) {
   failure f;
   verify_report report;
   {

@@ -27,8 +27,7 @@ class memory_io_service final : public io_service {
  public:
   explicit memory_io_service(std::string name = "memory") : name_(std::move(name)) {}
 
-  void read(shape_ptr file, std::uint32_t stripe_index, request_ptr r, std::byte* memory,
-            completion done) override;
+  void read(shape_ptr file, std::uint32_t stripe_index, request_ptr r, std::byte* memory, completion done) override;
   void write(shape_ptr file, std::uint32_t stripe_index, request_ptr r, const std::byte* memory,
              completion done) override;
   void create(shape_ptr file, std::uint32_t stripe_index, completion done) override;

@@ -20,8 +20,7 @@ namespace ooc::test {
 
 class memory_source : public detail::block_source {
  public:
-  memory_source(std::size_t blocks, std::size_t block_bytes, unsigned threads = 0,
-                unsigned max_delay_us = 0)
+  memory_source(std::size_t blocks, std::size_t block_bytes, unsigned threads = 0, unsigned max_delay_us = 0)
       : bytes_(blocks * block_bytes), block_bytes_(block_bytes), max_delay_us_(max_delay_us) {
     for (unsigned i = 0; i < threads; ++i) workers_.emplace_back([this, i] { work(i); });
   }
@@ -34,8 +33,7 @@ class memory_source : public detail::block_source {
     for (auto& t : workers_) t.join();
   }
 
-  void load(detail::block_index b, detail::load_part part, std::byte* frame,
-            completion done) override {
+  void load(detail::block_index b, detail::load_part part, std::byte* frame, completion done) override {
     ++loads;
     run([=, this, done = counted(block_bytes_, std::move(done))] {
       if (fail_loads > 0 && fail_loads-- > 0) return done(injected());
@@ -51,8 +49,7 @@ class memory_source : public detail::block_source {
     return block_bytes_;
   }
   unsigned fetched_together() const noexcept override { return together; }
-  void load_together(std::span<const detail::block_place> blocks,
-                     completion done) override {
+  void load_together(std::span<const detail::block_place> blocks, completion done) override {
     ++joint_loads;
     block_source::load_together(blocks, std::move(done));
   }
@@ -68,8 +65,7 @@ class memory_source : public detail::block_source {
     ++joint_stores;
     block_source::store_together(blocks, std::move(done));
   }
-  void store_diff(detail::block_index b, const std::byte* frame, const std::byte* twin,
-                  completion done) override {
+  void store_diff(detail::block_index b, const std::byte* frame, const std::byte* twin, completion done) override {
     ++stores;
     std::vector<std::pair<std::size_t, std::byte>> changed;
     for (std::size_t i = 0; i < block_bytes_; ++i)
@@ -117,8 +113,7 @@ class memory_source : public detail::block_source {
   unsigned together = 1;
   bool loads_nothing = false;
   bool promise_covers_blocks = false;
-  bool zeros_within_promise =
-      false;  ///< promised blocks are asked for, and nothing of them is read
+  bool zeros_within_promise = false;  ///< promised blocks are asked for, and nothing of them is read
 
  private:
   static std::function<void(const failure&)> counted(std::uint64_t bytes, completion done) {
@@ -134,8 +129,7 @@ class memory_source : public detail::block_source {
 
   // The program may be reading the block that is flushed in place; the sanitizer cannot see that
   // the pager keeps writers out by taking their access away.
-  __attribute__((no_sanitize("thread"))) void copy_out(detail::block_index b,
-                                                       const std::byte* frame) {
+  __attribute__((no_sanitize("thread"))) void copy_out(detail::block_index b, const std::byte* frame) {
     std::lock_guard l(whole_->data_mutex_);
     auto* to = reinterpret_cast<volatile std::uint64_t*>(data() + b * block_bytes_);
     auto* from = reinterpret_cast<const volatile std::uint64_t*>(frame);

@@ -162,7 +162,11 @@ TEST_CASE("an array whose every extent may change keeps its limits and the great
   const auto space = make_name_space();
   name_space& m = *space;
   new_file f = plain();
-  f.array = {.element_type = "f8", .element_size = 8, .extents = {10, 20}, .max_extents = {100, 50}, .reached = {},
+  f.array = {.element_type = "f8",
+             .element_size = 8,
+             .extents = {10, 20},
+             .max_extents = {100, 50},
+             .reached = {},
              .tile = {4, 8}};
   const entry e = m->create("a", f);
   CHECK(e.array.max_extents == f.array.max_extents);

@@ -26,10 +26,8 @@ using node_opener = std::function<std::shared_ptr<io_service>(const fs::path&)>;
 // A file of `size` bytes as it should be, and the same file on a node per stripe index.
 class modelled_file {
  public:
-  modelled_file(shape_ptr shape, node_opener open_node)
-      : shape_(std::move(shape)), open_node_(std::move(open_node)) {
-    for (std::uint32_t t = 0; t < shape_->striping.nn; ++t)
-      folders_.push_back(std::make_unique<temporary_folder>());
+  modelled_file(shape_ptr shape, node_opener open_node) : shape_(std::move(shape)), open_node_(std::move(open_node)) {
+    for (std::uint32_t t = 0; t < shape_->striping.nn; ++t) folders_.push_back(std::make_unique<temporary_folder>());
     open();
     for (std::uint32_t t = 0; t < nodes_.size(); ++t) REQUIRE_FALSE(create(*nodes_[t], shape_, t));
     contents_ = committed_ = filled(shape_->size);
@@ -96,8 +94,7 @@ class modelled_file {
   }
 
   void sync() {
-    for (std::uint32_t t = 0; t < nodes_.size(); ++t)
-      REQUIRE_FALSE(ooc::testing::sync(*nodes_[t], shape_, t));
+    for (std::uint32_t t = 0; t < nodes_.size(); ++t) REQUIRE_FALSE(ooc::testing::sync(*nodes_[t], shape_, t));
   }
 
   std::uint64_t size() const { return shape_->size; }
@@ -160,16 +157,13 @@ request random_request(Engine& random, std::uint64_t size) {
     r.add(first * 4096, 0, n * 4096);
   } else if (kind == 1) {  // anything
     const std::uint64_t first = between(random, 0, size - 1);
-    r.add(first, between(random, 0, 1) * 8,
-          between(random, 1, std::min<std::uint64_t>(size - first, 40000)));
+    r.add(first, between(random, 0, 1) * 8, between(random, 1, std::min<std::uint64_t>(size - first, 40000)));
   } else {  // strided, perhaps nested
     nested_request n;
     n.run = kind == 2 ? between(random, 1, 3000) : 4096 * between(random, 1, 3);
     n.depth = 2;
-    n.levels[1] = {between(random, 1, 12),
-                   n.run + between(random, 0, 2) * (kind == 2 ? 1111 : 4096), n.run};
-    n.levels[0] = {between(random, 1, 4),
-                   n.levels[1].count * n.levels[1].file_step + 4096 * between(random, 0, 9),
+    n.levels[1] = {between(random, 1, 12), n.run + between(random, 0, 2) * (kind == 2 ? 1111 : 4096), n.run};
+    n.levels[0] = {between(random, 1, 4), n.levels[1].count * n.levels[1].file_step + 4096 * between(random, 0, 9),
                    n.levels[1].count * n.run};
     const std::uint64_t reach = n.levels[0].count * n.levels[0].file_step;
     if (reach > size) return request::contiguous(0, size);
@@ -180,8 +174,7 @@ request random_request(Engine& random, std::uint64_t size) {
   return r;
 }
 
-inline void random_life(const shape_ptr& shape, const node_opener& open_node, int operations,
-                        std::uint64_t seed) {
+inline void random_life(const shape_ptr& shape, const node_opener& open_node, int operations, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   modelled_file file(shape, open_node);
   aligned_bytes memory(std::max<std::size_t>(4 << 20, (shape->size + chunk_size) / chunk_size * chunk_size));

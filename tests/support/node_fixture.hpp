@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "storage/object/checksum_file.hpp"
 #include "storage/node/local_node.hpp"
+#include "storage/object/checksum_file.hpp"
 #include "storage/object/node_folder.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -23,8 +23,7 @@ namespace fs = std::filesystem;
 using namespace ooc::storage;
 using bytes = std::vector<std::byte>;
 
-inline shape_ptr make_shape(file_id id, striping s, std::uint64_t size, bool sparse = false,
-                            bytes fill = {}) {
+inline shape_ptr make_shape(file_id id, striping s, std::uint64_t size, bool sparse = false, bytes fill = {}) {
   auto f = std::make_shared<file_shape>();
   f->id = id;
   f->striping = s;
@@ -63,16 +62,14 @@ failure wait_for(Call&& call) {
 
 inline failure read(io_service& n, const shape_ptr& f, std::uint32_t stripe_index, const request& r,
                     std::byte* memory) {
-  return wait_for([&](completion done) {
-    n.read(f, stripe_index, std::make_shared<const request>(r), memory, std::move(done));
-  });
+  return wait_for(
+      [&](completion done) { n.read(f, stripe_index, std::make_shared<const request>(r), memory, std::move(done)); });
 }
 
 inline failure write(io_service& n, const shape_ptr& f, std::uint32_t stripe_index, const request& r,
                      const std::byte* memory) {
-  return wait_for([&](completion done) {
-    n.write(f, stripe_index, std::make_shared<const request>(r), memory, std::move(done));
-  });
+  return wait_for(
+      [&](completion done) { n.write(f, stripe_index, std::make_shared<const request>(r), memory, std::move(done)); });
 }
 
 inline failure create(io_service& n, const shape_ptr& f, std::uint32_t stripe_index = 0) {
@@ -105,8 +102,7 @@ inline failure remove(io_service& n, file_id id) {
   return wait_for([&](completion done) { n.remove(gone, std::move(done)); });
 }
 
-inline std::pair<failure, verify_report> verify(io_service& n, const shape_ptr& f,
-                                                std::uint32_t stripe_index = 0) {
+inline std::pair<failure, verify_report> verify(io_service& n, const shape_ptr& f, std::uint32_t stripe_index = 0) {
   std::promise<std::pair<failure, verify_report>> p;
   n.verify(f, stripe_index, [&](const failure& e, verify_report r) { p.set_value({e, std::move(r)}); });
   return p.get_future().get();
@@ -126,9 +122,7 @@ struct node_with_file {
   }
 
   failure read(const request& r, std::byte* to) { return testing::read(*node, shape, 0, r, to); }
-  failure write(const request& r, const std::byte* from) {
-    return testing::write(*node, shape, 0, r, from);
-  }
+  failure write(const request& r, const std::byte* from) { return testing::write(*node, shape, 0, r, from); }
 
   temporary_folder folder;
   std::shared_ptr<local_node> node;
@@ -146,9 +140,7 @@ inline void flip_byte(const fs::path& file, std::uint64_t offset) {
 
 /// The `.sum` file of a stripe object, opened for a look or a change.
 inline checksum_file open_sums(const fs::path& folder, file_id id) {
-  const auto open = [&] {
-    return file_descriptor(::open(node_folder(folder).sums(id).c_str(), O_RDWR | O_CLOEXEC));
-  };
+  const auto open = [&] { return file_descriptor(::open(node_folder(folder).sums(id).c_str(), O_RDWR | O_CLOEXEC)); };
   checksum_header h;
   if (checksum_file(open(), {}).read_header(h) != 0) throw std::runtime_error("no header");
   return {open(), object_seeds(h.identity())};

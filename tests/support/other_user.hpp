@@ -55,13 +55,12 @@ class other_user {
   };
   other_user(const on_read_only_mount& where, std::vector<step> steps)
       : other_user(
-        [folder = where.folder] {
-          return ::unshare(CLONE_NEWNS) == 0 &&
-                 ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-                 ::mount(folder.c_str(), folder.c_str(), nullptr, MS_BIND, nullptr) == 0 &&
-                 ::mount(nullptr, folder.c_str(), nullptr, MS_BIND | MS_REMOUNT | MS_RDONLY, nullptr) == 0;
-        },
-        std::move(steps)) {}
+            [folder = where.folder] {
+              return ::unshare(CLONE_NEWNS) == 0 && ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                     ::mount(folder.c_str(), folder.c_str(), nullptr, MS_BIND, nullptr) == 0 &&
+                     ::mount(nullptr, folder.c_str(), nullptr, MS_BIND | MS_REMOUNT | MS_RDONLY, nullptr) == 0;
+            },
+            std::move(steps)) {}
 
   other_user(const other_user&) = delete;
   ~other_user() {

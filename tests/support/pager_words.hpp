@@ -14,8 +14,6 @@ namespace ooc::test {
 inline constexpr std::size_t kib64 = 64 << 10;
 inline constexpr std::size_t words_per_block = kib64 / 8;
 
-inline std::uint64_t* words(detail::segment& s) {
-  return reinterpret_cast<std::uint64_t*>(s.base());
-}
+inline std::uint64_t* words(detail::segment& s) { return reinterpret_cast<std::uint64_t*>(s.base()); }
 
 }  // namespace ooc::test

@@ -75,8 +75,7 @@ void for_each_element(const box<N>& b, const coordinates<N>& extents, F&& f) {
 
 /// For the message of a failure.
 template <class T, std::size_t N>
-std::string describe(const coordinates<N>& extents, const array_options<T>& o,
-                     std::uint64_t memory) {
+std::string describe(const coordinates<N>& extents, const array_options<T>& o, std::uint64_t memory) {
   std::ostringstream s;
   s << element_type<T>::name() << " {";
   for (const std::size_t e : extents) s << e << ",";
@@ -117,7 +116,8 @@ std::vector<T> resized(const std::vector<T>& plain, const coordinates<N>& from, 
   box<N> both{{}, from}, all{{}, to};
   for (std::size_t k = 0; k < N; ++k) both.upper[k] = std::min(from[k], to[k]);
   std::vector<T> result(all.size(), fill);
-  for_each_element<N>(both, to, [&](const coordinates<N>& c, std::size_t at) { result[at] = plain[linear_index<N>(c, from)]; });
+  for_each_element<N>(both, to,
+                      [&](const coordinates<N>& c, std::size_t at) { result[at] = plain[linear_index<N>(c, from)]; });
   return result;
 }
 

@@ -10,8 +10,7 @@ namespace ooc::testing {
 
 inline std::uint64_t random_seed(const char* test) {
   const char* given = std::getenv("OOC_TEST_SEED");
-  const std::uint64_t seed =
-      given != nullptr ? std::strtoull(given, nullptr, 0) : std::random_device{}();
+  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 0) : std::random_device{}();
   std::cout << test << ": OOC_TEST_SEED=" << seed << std::endl;
   return seed;
 }

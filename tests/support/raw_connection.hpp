@@ -58,13 +58,12 @@ struct received_frame {
 inline bool receive(const file_descriptor& fd, received_frame& f) {
   if (::recv(fd.get(), &f.header, sizeof f.header, MSG_WAITALL) != sizeof f.header) return false;
   f.body.resize(std::size_t{f.header.body_bytes} + f.header.payload_bytes);
-  return f.body.empty() || ::recv(fd.get(), f.body.data(), f.body.size(), MSG_WAITALL) ==
-                               static_cast<ssize_t>(f.body.size());
+  return f.body.empty() ||
+         ::recv(fd.get(), f.body.data(), f.body.size(), MSG_WAITALL) == static_cast<ssize_t>(f.body.size());
 }
 
 /// A connection that has shaken hands with a server that has no key.
-inline file_descriptor welcomed(const std::string& address, wire::server_role wanted,
-                                const std::string& store = {},
+inline file_descriptor welcomed(const std::string& address, wire::server_role wanted, const std::string& store = {},
                                 const wire::client_id& client = wire::random_client_id(),
                                 std::uint32_t connection = 0) {
   file_descriptor fd = raw_connection(address);
@@ -77,10 +76,8 @@ inline file_descriptor welcomed(const std::string& address, wire::server_role wa
   who.name = "raw";
   wire::client_handshake hands(who, {.same_machine = true});
   received_frame f;
-  if (!send_all(fd, hands.hello().send) || !receive(fd, f))
-    throw std::runtime_error(address + " does not shake hands");
-  if (const failure refused = hands.finish(f.header, f.body))
-    throw std::runtime_error(address + ": " + refused.what);
+  if (!send_all(fd, hands.hello().send) || !receive(fd, f)) throw std::runtime_error(address + " does not shake hands");
+  if (const failure refused = hands.finish(f.header, f.body)) throw std::runtime_error(address + ": " + refused.what);
   return fd;
 }
 

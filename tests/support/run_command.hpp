@@ -23,9 +23,7 @@ inline std::string contents(const fs::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-inline void write(const fs::path& file, const std::string& text) {
-  std::ofstream(file, std::ios::binary) << text;
-}
+inline void write(const fs::path& file, const std::string& text) { std::ofstream(file, std::ios::binary) << text; }
 
 /// Runs a command line; its output passes through files that begin with `files`.
 inline outcome run_command(const std::string& line, const std::string& files) {

@@ -19,15 +19,12 @@ class scripted_iod {
   /// Sends to the client; false where the connection has ended.
   using sender = std::function<bool(const std::string& bytes)>;
   /// What to do about a frame on connection `number` (from 1); false ends the connection.
-  using script =
-      std::function<bool(std::uint32_t number, const wire::frame_header& h, const sender& say)>;
+  using script = std::function<bool(std::uint32_t number, const wire::frame_header& h, const sender& say)>;
 
-  explicit scripted_iod(script s)
-      : script_(std::move(s)), listen_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  explicit scripted_iod(script s) : script_(std::move(s)), listen_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in a = loopback("127.0.0.1:0");
     socklen_t n = sizeof a;
-    if (::bind(listen_.get(), reinterpret_cast<sockaddr*>(&a), n) != 0 ||
-        ::listen(listen_.get(), 16) != 0 ||
+    if (::bind(listen_.get(), reinterpret_cast<sockaddr*>(&a), n) != 0 || ::listen(listen_.get(), 16) != 0 ||
         ::getsockname(listen_.get(), reinterpret_cast<sockaddr*>(&a), &n) != 0)
       throw std::runtime_error("the scripted server cannot listen");
     address_ = "127.0.0.1:" + std::to_string(ntohs(a.sin_port));
@@ -77,8 +74,7 @@ class scripted_iod {
     me.store_uuid = test_uuid;
     wire::server_handshake hands(me, {.same_machine = true});
     received_frame f;
-    if (!receive(fd, f) || !send_all(fd, hands.welcome(f.header, f.body).send))
-      return;
+    if (!receive(fd, f) || !send_all(fd, hands.welcome(f.header, f.body).send)) return;
     const std::uint32_t number = ++connections_;
     const sender say = [&](const std::string& data) { return send_all(fd, data); };
     while (readable(fd) && receive(fd, f) && script_(number, f.header, say)) {

@@ -30,8 +30,8 @@ struct shell {
   }
 
   outcome run(const std::string& arguments, const std::string& environment = "") {
-    return run_command("cd " + folder.path().string() + " && env OOC_STORE=" + url() + " " +
-                           environment + " " OOC_COMMAND " " + arguments,
+    return run_command("cd " + folder.path().string() + " && env OOC_STORE=" + url() + " " + environment +
+                           " " OOC_COMMAND " " + arguments,
                        (folder / "output").string());
   }
 
@@ -44,8 +44,7 @@ struct shell {
   }
 
   /// Fails with status 1 and one line that names `named`; the store lists as before.
-  void refused(const std::string& arguments, const std::string& named,
-               const std::string& environment = "") {
+  void refused(const std::string& arguments, const std::string& named, const std::string& environment = "") {
     const std::string before = run("ls -r --json").out;
     const outcome o = run(arguments, environment);
     INFO("ooc " << arguments << ": " << o.err);

@@ -22,7 +22,8 @@ namespace ooc::testing {
 
 inline constexpr std::uint64_t small_space = 4 << 20;  // bytes
 
-/// What `body`, which opens what it needs itself, returned in a child; 99 where it threw, 128 and the signal where one ended it.
+/// What `body`, which opens what it needs itself, returned in a child; 99 where it threw, 128 and the signal where one
+/// ended it.
 inline int in_child(const std::function<int()>& body) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -40,13 +41,11 @@ inline int in_child(const std::function<int()>& body) {
 
 /// Runs `body` in a child whose `folder` has little space; `mounted` says by which means.  Returns
 /// what `body` returned.
-inline int in_small_space(const std::filesystem::path& folder,
-                          const std::function<int(bool mounted)>& body) {
+inline int in_small_space(const std::filesystem::path& folder, const std::function<int(bool mounted)>& body) {
   return in_child([&] {
-    const bool mounted =
-        (::unshare(CLONE_NEWNS) == 0 || ::unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0) &&
-        ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-        ::mount("tmpfs", folder.c_str(), "tmpfs", 0, "size=4m") == 0;
+    const bool mounted = (::unshare(CLONE_NEWNS) == 0 || ::unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0) &&
+                         ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                         ::mount("tmpfs", folder.c_str(), "tmpfs", 0, "size=4m") == 0;
     if (!mounted) {
       ::signal(SIGXFSZ, SIG_IGN);
       const rlimit limit{small_space, small_space};

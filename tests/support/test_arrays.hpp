@@ -62,8 +62,7 @@ class test_store {
     store_options o;
     o.workers = 2;
     o.staging = 64_KiB;
-    local_.emplace(store::open(
-        "local:" + (*folder_ / "node0").string() + "," + (*folder_ / "node1").string(), o));
+    local_.emplace(store::open("local:" + (*folder_ / "node0").string() + "," + (*folder_ / "node1").string(), o));
   }
   ooc::store handle() const { return local_ ? *local_ : nodes_->handle(); }
   /// Bytes that it takes off a budget.
@@ -76,11 +75,12 @@ class test_store {
 };
 
 /// A budget of so many blocks of 4 KiB beside the transfer buffers of the store.
-inline runtime_options blocks(const test_store& s, std::uint64_t n) {
-  return memory(s.staging() + n * 4_KiB);
-}
+inline runtime_options blocks(const test_store& s, std::uint64_t n) { return memory(s.staging() + n * 4_KiB); }
 
-/// So many bytes for an algorithm, beside the transfer buffers of the store and the 16 blocks of 4 KiB that are left to arrays.
-inline runtime_options room_for(const test_store& s, std::uint64_t bytes) { return memory(s.staging() + 16 * 4_KiB + bytes); }
+/// So many bytes for an algorithm, beside the transfer buffers of the store and the 16 blocks of 4 KiB that are left to
+/// arrays.
+inline runtime_options room_for(const test_store& s, std::uint64_t bytes) {
+  return memory(s.staging() + 16 * 4_KiB + bytes);
+}
 
 }  // namespace ooc::testing

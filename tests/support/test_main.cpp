@@ -1,5 +1,3 @@
 #include "support/catch_runner.hpp"
 
-int main(int argc, char** argv) {
-  return ooc::testing::run_cases(argc, argv);
-}
+int main(int argc, char** argv) { return ooc::testing::run_cases(argc, argv); }

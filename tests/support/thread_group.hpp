@@ -21,8 +21,7 @@ namespace ooc::testing {
 /// Operations must be the same on all ranks; what they are called is not looked at.
 class thread_group {
  public:
-  explicit thread_group(int size)
-      : told_(static_cast<std::size_t>(size)), sent_(told_.size()), meeting_(size) {}
+  explicit thread_group(int size) : told_(static_cast<std::size_t>(size)), sent_(told_.size()), meeting_(size) {}
 
   int size() const noexcept { return static_cast<int>(told_.size()); }
   /// Bytes that went from one rank to another by exchange().
@@ -67,8 +66,7 @@ class thread_group {
       barrier(call);
       return told;
     }
-    void all_reduce(std::string_view call, std::span<std::uint64_t> values,
-                    reduction how) override {
+    void all_reduce(std::string_view call, std::span<std::uint64_t> values, reduction how) override {
       const std::vector<bytes> told = all_gather(call, std::as_bytes(values));
       for (std::size_t i = 0; i < values.size(); ++i)
         for (std::size_t r = 0; r < told.size(); ++r) {
@@ -77,9 +75,7 @@ class thread_group {
           if (r == 0)
             v = other;
           else
-            v = how == reduction::sum ? v + other
-                : how == reduction::max ? std::max(v, other)
-                                        : std::min(v, other);
+            v = how == reduction::sum ? v + other : how == reduction::max ? std::max(v, other) : std::min(v, other);
         }
     }
     void exchange(std::string_view call, std::span<const std::span<const std::byte>> out,
@@ -89,8 +85,7 @@ class thread_group {
       for (std::size_t r = 0; r < in.size(); ++r) {
         if (r == me_) continue;
         const std::span<const std::byte> from = all_.sent_[r][me_];
-        if (from.size() != in[r].size())
-          throw std::logic_error("a message of another length than is expected");
+        if (from.size() != in[r].size()) throw std::logic_error("a message of another length than is expected");
         std::copy(from.begin(), from.end(), in[r].begin());
         all_.exchanged_ += from.size();
       }

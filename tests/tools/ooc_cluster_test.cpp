@@ -24,9 +24,7 @@ struct cluster_shell : shell {
   explicit cluster_shell(unsigned nodes, const std::string& options = "")
       : served(folder / "cluster", nodes, options) {}
 
-  std::string on(const std::string& arguments) {
-    return ok("--store " + served.url() + " " + arguments);
-  }
+  std::string on(const std::string& arguments) { return ok("--store " + served.url() + " " + arguments); }
   nlohmann::json json(const std::string& arguments) {
     return nlohmann::json::parse(run(arguments + " --json " + served.url()).out);
   }
@@ -47,9 +45,7 @@ std::string free_port() {
   return std::to_string(ntohs(a.sin_port));
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
@@ -147,8 +143,7 @@ TEST_CASE("up writes cluster.json only where it has changed, and once more where
     CHECK(contents(file) == damaged);
   }
   const std::string port = s.url().substr(s.url().rfind(':') + 1);
-  const outcome again =
-      sh.run("up --dir cluster --nodes 2 --port " + port.substr(0, port.find('/')));
+  const outcome again = sh.run("up --dir cluster --nodes 2 --port " + port.substr(0, port.find('/')));
   INFO(again.err);
   CHECK(again.status == 0);
   CHECK(servers::last_line(again.out) == s.url());
@@ -173,9 +168,8 @@ TEST_CASE("names are served while an I/O server is down; its data come when it i
   sh.ok(store + "attr set d/b unit kelvin");
   CHECK(contains(sh.ok(store + "stat d/b"), "kelvin"));
 
-  std::future<outcome> exported = std::async(std::launch::async, [&] {
-    return sh.run("--store " + sh.served.url() + " export --format raw d/b c");
-  });
+  std::future<outcome> exported = std::async(
+      std::launch::async, [&] { return sh.run("--store " + sh.served.url() + " export --format raw d/b c"); });
   CHECK(exported.wait_for(std::chrono::seconds(1)) == std::future_status::timeout);
   REQUIRE(sh.served.up().status == 0);
   const outcome o = exported.get();
@@ -209,7 +203,8 @@ struct two_node_store : cluster_shell {
 
 }  // namespace
 
-TEST_CASE("a store with a lost folder comes up without that node, makes no new one, and forgets it when it is told to") {
+TEST_CASE(
+    "a store with a lost folder comes up without that node, makes no new one, and forgets it when it is told to") {
   two_node_store s;
   const fs::path own = s.folder / "own";
   fs::rename(s.lost(), own);
@@ -417,17 +412,14 @@ TEST_CASE("servers on several hosts are started and stopped through a launcher")
   shell sh;
   // "Hosts" that are this machine, and a launcher that writes down where it was sent.
   const fs::path launcher = sh.folder / "launcher";
-  write(launcher, "#!/bin/sh\necho \"$1\" >> " + (sh.folder / "visited").string() +
-                      "\nshift\nexec sh -c \"$*\"\n");
+  write(launcher, "#!/bin/sh\necho \"$1\" >> " + (sh.folder / "visited").string() + "\nshift\nexec sh -c \"$*\"\n");
   fs::permissions(launcher, fs::perms::owner_all);
   const std::string address = "127.0.0.1:" + free_port();
-  write(sh.folder / "hosts", "# a cluster\nhead metad " + (sh.folder / "head").string() + " " +
-                                 address + "\nn1 iod " + (sh.folder / "n1").string() +
-                                 " 127.0.0.1:" + free_port() + "\nn2 iod " +
+  write(sh.folder / "hosts", "# a cluster\nhead metad " + (sh.folder / "head").string() + " " + address + "\nn1 iod " +
+                                 (sh.folder / "n1").string() + " 127.0.0.1:" + free_port() + "\nn2 iod " +
                                  (sh.folder / "n2").string() + " 127.0.0.1:" + free_port() +
                                  " 127.0.0.2:" + free_port() + "  # two channels\n");
-  const std::string options =
-      " --hosts hosts --launcher " + launcher.string() + " --ooc " OOC_COMMAND;
+  const std::string options = " --hosts hosts --launcher " + launcher.string() + " --ooc " OOC_COMMAND;
   const std::string out = sh.ok("up" + options);
   CHECK(servers::last_line(out) == "ooc://" + address + "/");
   CHECK(contains(out, "n2: iod-1 started"));
@@ -466,19 +458,16 @@ TEST_CASE("a Unix socket that is another server's on this host is no reason to w
   shell sh;
   // As seen from n1: n2's server has its socket at the same path, on its own host.
   const std::string sock = "unix:" + (sh.folder / "iod.sock").string();
-  const std::string head = "127.0.0.1:" + free_port(), n1 = "127.0.0.1:" + free_port(),
-                    n2 = "127.0.0.1:" + free_port();
+  const std::string head = "127.0.0.1:" + free_port(), n1 = "127.0.0.1:" + free_port(), n2 = "127.0.0.1:" + free_port();
   const fs::path launcher = sh.folder / "launcher";
   write(launcher, "#!/bin/sh\nif [ $1 = n2 ]; then elsewhere=\"s#'--listen' 'unix:#'--announce' '" + n2 +
                       "' '--announce' 'unix:#\"; fi\nshift\n"
                       "exec sh -c \"$(printf '%s' \"$*\" | sed \"$elsewhere\")\"\n");
   fs::permissions(launcher, fs::perms::owner_all);
-  write(sh.folder / "hosts", "head metad " + (sh.folder / "head").string() + " " + head +
-                                 "\nn1 iod " + (sh.folder / "n1").string() + " " + n1 + " " + sock +
-                                 "\nn2 iod " + (sh.folder / "n2").string() + " " + n2 + " " + sock +
-                                 "\n");
-  const std::string options =
-      " --hosts hosts --launcher " + launcher.string() + " --ooc " OOC_COMMAND;
+  write(sh.folder / "hosts", "head metad " + (sh.folder / "head").string() + " " + head + "\nn1 iod " +
+                                 (sh.folder / "n1").string() + " " + n1 + " " + sock + "\nn2 iod " +
+                                 (sh.folder / "n2").string() + " " + n2 + " " + sock + "\n");
+  const std::string options = " --hosts hosts --launcher " + launcher.string() + " --ooc " OOC_COMMAND;
   sh.ok("up" + options);
   const std::string pulses = sh.ok("ping ooc://" + head);
   CHECK(contains(pulses, "iod 0  " + sock));

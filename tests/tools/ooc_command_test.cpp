@@ -22,8 +22,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::string npy(const std::string& type, const std::vector<std::uint64_t>& shape,
-                const std::string& data) {
+std::string npy(const std::string& type, const std::vector<std::uint64_t>& shape, const std::string& data) {
   return ooc::storage::format_npy_header(type, shape) + data;
 }
 
@@ -35,8 +34,7 @@ std::string npy_with_header(std::string header, int version, const std::string& 
   std::string s("\x93NUMPY");
   s += static_cast<char>(version);
   s += '\0';
-  for (std::size_t i = 0; i < prefix - 8; ++i)
-    s += static_cast<char>(header.size() >> (8 * i) & 0xff);
+  for (std::size_t i = 0; i < prefix - 8; ++i) s += static_cast<char>(header.size() >> (8 * i) & 0xff);
   return s + header + data;
 }
 
@@ -46,8 +44,8 @@ TEST_CASE("help and version") {
   shell sh;
   CHECK(sh.ok("--version").starts_with("ooc "));
   CHECK(sh.ok("--help").find("export") != std::string::npos);
-  for (const char* c : {"init", "ls", "stat", "mkdir", "mv", "rm", "import", "export", "attr",
-                        "info", "verify", "keygen", "cp", "cat", "du", "truncate"}) {
+  for (const char* c : {"init", "ls", "stat", "mkdir", "mv", "rm", "import", "export", "attr", "info", "verify",
+                        "keygen", "cp", "cat", "du", "truncate"}) {
     CHECK(sh.ok("--help").find(c) != std::string::npos);
     const std::string help = sh.ok(std::string(c) + " --help");
     CHECK(help.starts_with("Usage: ooc " + std::string(c)));
@@ -93,19 +91,16 @@ TEST_CASE("all three header versions and every element type are read") {
   shell sh;
   for (int version = 1; version <= 3; ++version) {
     write(sh.folder / "v.npy",
-          npy_with_header("{'descr': '<i4', 'fortran_order': False, 'shape': (2, 3), }", version,
-                          numbered(24)));
+          npy_with_header("{'descr': '<i4', 'fortran_order': False, 'shape': (2, 3), }", version, numbered(24)));
     const std::string name = "v" + std::to_string(version);
     sh.ok("import v.npy " + name);
     sh.ok("export " + name + " " + name);
     CHECK(contents(sh.folder / name) == numbered(24));
   }
-  for (const char* type :
-       {"f4", "f8", "c8", "c16", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "struct24"}) {
+  for (const char* type : {"f4", "f8", "c8", "c16", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "struct24"}) {
     const std::string file =
         npy(type, {480},
-            numbered(480 * std::stoul(std::string(type).substr(
-                               std::string(type).find_first_of("123456789")))));
+            numbered(480 * std::stoul(std::string(type).substr(std::string(type).find_first_of("123456789")))));
     write(sh.folder / "t.npy", file);
     sh.ok(std::string("import t.npy t-") + type);
     sh.ok(std::string("export -f t-") + type + " u.npy");
@@ -147,11 +142,9 @@ TEST_CASE("raw files need a type and a shape that fit") {
 
 TEST_CASE("what a .npy header says and we cannot store is refused with a remedy") {
   shell sh;
-  const auto header = [](const std::string& descr, const std::string& order,
-                         const std::string& shape) {
-    return npy_with_header(
-        "{'descr': " + descr + ", 'fortran_order': " + order + ", 'shape': " + shape + ", }", 1,
-        numbered(48));
+  const auto header = [](const std::string& descr, const std::string& order, const std::string& shape) {
+    return npy_with_header("{'descr': " + descr + ", 'fortran_order': " + order + ", 'shape': " + shape + ", }", 1,
+                           numbered(48));
   };
   write(sh.folder / "x.npy", header("'|O'", "False", "(2, 3)"));
   sh.refused("import x.npy x", "objects");
@@ -169,11 +162,10 @@ TEST_CASE("what a .npy header says and we cannot store is refused with a remedy"
   for (const std::string& bad :
        {std::string(), std::string("\x93NUMPY"), std::string("PK\x03\x04 not an array at all"),
         header("'<f8'", "False", "(2, 3)").substr(0, 40), header("'<f8'", "Maybe", "(2, 3)"),
-        header("'<f8'", "False", "(2, -3)"), header("'<f8'", "False", "(2 3)"),
-        header("'<f8", "False", "(2, 3)"), header("'<f8'", "False", "(4611686018427387904, 8)"),
-        npy_with_header("{'descr': '<f8'}", 1, ""), npy_with_header("nonsense", 1, ""),
-        npy_with_header("{'descr': '<f8', 'fortran_order': False, 'shape': (6,), } junk", 1,
-                        numbered(48)),
+        header("'<f8'", "False", "(2, -3)"), header("'<f8'", "False", "(2 3)"), header("'<f8", "False", "(2, 3)"),
+        header("'<f8'", "False", "(4611686018427387904, 8)"), npy_with_header("{'descr': '<f8'}", 1, ""),
+        npy_with_header("nonsense", 1, ""),
+        npy_with_header("{'descr': '<f8', 'fortran_order': False, 'shape': (6,), } junk", 1, numbered(48)),
         npy_with_header("{}", 4, "")}) {
     write(sh.folder / "x.npy", bad);
     sh.refused("import x.npy y", "x.npy");
@@ -195,16 +187,14 @@ TEST_CASE("a tiled array comes out row-major through a small buffer") {
   ooc::file f = ooc::file::open(sh.store(), "t");
   std::vector<std::byte> element(4);
   CHECK(f.read_at(131684, element) == 4);
-  CHECK(std::string(reinterpret_cast<const char*>(element.data()), 4) ==
-        data.substr(((17 * 45 + 3) * 33 + 9) * 4, 4));
+  CHECK(std::string(reinterpret_cast<const char*>(element.data()), 4) == data.substr(((17 * 45 + 3) * 33 + 9) * 4, 4));
   sh.refused("import --tile 16x16 t.npy u", "tile");
 
   sh.ok("import --tile 16x16x8 --max-extents 140x100x80 --sf 4096 t.npy limits");
   f = ooc::file::open(sh.store(), "limits");
   CHECK(f.size() == 2'498'560);
   CHECK(f.read_at(582244, element) == 4);
-  CHECK(std::string(reinterpret_cast<const char*>(element.data()), 4) ==
-        data.substr(((17 * 45 + 3) * 33 + 9) * 4, 4));
+  CHECK(std::string(reinterpret_cast<const char*>(element.data()), 4) == data.substr(((17 * 45 + 3) * 33 + 9) * 4, 4));
   CHECK(sh.ok("stat limits").find("tiles of 16x16x8, up to 140x100x80") != std::string::npos);
   CHECK(sh.ok("stat limits").find("sparse; its tiles have 600") != std::string::npos);
   CHECK(sh.ok("du --bytes limits").starts_with("614400"));
@@ -311,8 +301,7 @@ TEST_CASE("standard input and output, FIFOs, and names that a terminal would obe
   // Through pipes, which end where the data do.
   sh.ok("import --format npy - a < a.npy");
   CHECK(sh.ok("export --format npy a - | cat") == file);
-  sh.ok("export --format raw a - | " OOC_COMMAND " --store " + sh.url() +
-        " import --type f8 --shape 30x50 - b");
+  sh.ok("export --format raw a - | " OOC_COMMAND " --store " + sh.url() + " import --type f8 --shape 30x50 - b");
   sh.ok("export b b.npy");
   CHECK(contents(sh.folder / "b.npy") == file);
   CHECK_FALSE(fs::exists(sh.folder / "-"));
@@ -382,8 +371,7 @@ TEST_CASE("a signal ends import, cp and export, and what was half made goes with
     CHECK(store.core()->metadata().unfinished().empty());
     CHECK(store.core()->metadata().dead().empty());
   };
-  interrupted({"import", "-q", "big", "big", "--sparse", "--type", "u1", "--shape", "21474836480"}, SIGINT,
-              made);
+  interrupted({"import", "-q", "big", "big", "--sparse", "--type", "u1", "--shape", "21474836480"}, SIGINT, made);
   nothing_left();
   ooc::file::create(sh.store(), "sparse", {.size = std::uint64_t{20} << 30, .sparse = true});
   interrupted({"cp", "-q", "sparse", "other"}, SIGTERM, made);
@@ -451,8 +439,8 @@ TEST_CASE("verify finds damage, missing shares and orphans", "[local]") {
   CHECK(o.out.find("1 corrupt") != std::string::npos);
   const std::string json = sh.run("verify --json").out;
   INFO(json);
-  for (const char* part : {"\"clean\": false", "\"corrupt\": 1", "\"lost\": 0", "\"torn\": 0", "\"file\": \"a\"",
-                           "\"node\": 1"})
+  for (const char* part :
+       {"\"clean\": false", "\"corrupt\": 1", "\"lost\": 0", "\"torn\": 0", "\"file\": \"a\"", "\"node\": 1"})
     CHECK(json.find(part) != std::string::npos);
   CHECK(json.find((sh.folder / "n1").string()) != std::string::npos);
   CHECK(sh.run("verify a").status == 2);
@@ -471,8 +459,7 @@ TEST_CASE("verify finds damage, missing shares and orphans", "[local]") {
     shape.striping = {0, 2, 4096};
     shape.size = 10000;
     shape.name = "orphan";
-    ooc::storage::striped_file f(std::make_shared<const ooc::storage::file_shape>(shape),
-                                 store.core()->nodes());
+    ooc::storage::striped_file f(std::make_shared<const ooc::storage::file_shape>(shape), store.core()->nodes());
     ooc::throw_if(f.create_objects());
   }
   o = sh.run("verify");
@@ -490,8 +477,7 @@ TEST_CASE("an import that is killed leaves nothing once the store is opened agai
     std::ofstream(sh.folder / "big") << "x";
     fs::resize_file(sh.folder / "big", std::uint64_t{20} << 30);
   }
-  const outcome o =
-      sh.run("import big big --sparse --type u1 --shape 21474836480", "timeout -s KILL 1");
+  const outcome o = sh.run("import big big --sparse --type u1 --shape 21474836480", "timeout -s KILL 1");
   CHECK(o.status != 0);
   CHECK(sh.ok("ls").empty());
   CHECK(sh.ok("verify --json").find("\"files\": 0") != std::string::npos);

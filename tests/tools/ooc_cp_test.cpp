@@ -23,12 +23,9 @@ struct two_stores : shell {
   two_stores() { REQUIRE(run("--store " + other_url() + " init").status == 0); }
 
   std::string other_url() const {
-    return "local:" + (folder / "o0").string() + "," + (folder / "o1").string() + "," +
-           (folder / "o2").string();
+    return "local:" + (folder / "o0").string() + "," + (folder / "o1").string() + "," + (folder / "o2").string();
   }
-  std::string in_other(const std::string& arguments) {
-    return ok("--store " + other_url() + " " + arguments);
-  }
+  std::string in_other(const std::string& arguments) { return ok("--store " + other_url() + " " + arguments); }
   std::string bytes_in_other(const std::string& path) {
     in_other("export -f --format raw " + path + " bytes");
     return contents(folder / "bytes");
@@ -86,8 +83,7 @@ TEST_CASE("a sparse file stays sparse, and its fill value shows where nothing wa
   two_stores sh;
   const std::vector<std::byte> fill{std::byte{1}, std::byte{2}, std::byte{3}};
   {
-    auto f = ooc::file::create(sh.store(), "s",
-                               {.size = 64_MiB, .striping = {}, .sparse = true, .fill = fill});
+    auto f = ooc::file::create(sh.store(), "s", {.size = 64_MiB, .striping = {}, .sparse = true, .fill = fill});
     const std::vector<std::byte> some(100'000, std::byte{7});
     f.write_at(30'000'001, some);
   }
@@ -107,8 +103,7 @@ TEST_CASE("a sparse file stays sparse, and its fill value shows where nothing wa
   CHECK(blocks * 512 >= 100'000);
 }
 
-TEST_CASE(
-    "folders are copied with everything in them, into a folder that is there or under a name") {
+TEST_CASE("folders are copied with everything in them, into a folder that is there or under a name") {
   two_stores sh;
   write(sh.folder / "a", "12345678");
   sh.ok("mkdir -p x/y/empty");
@@ -138,8 +133,7 @@ TEST_CASE("a copy with -n overwrites nothing, and goes on where another ended") 
   write(sh.folder / "a", "12345678");
   write(sh.folder / "b", "87654321");
   sh.ok("mkdir d");
-  for (const char* n : {"a", "b"})
-    sh.ok(std::string("import ") + n + " d/" + n + " --type u1 --shape 8");
+  for (const char* n : {"a", "b"}) sh.ok(std::string("import ") + n + " d/" + n + " --type u1 --shape 8");
   sh.in_other("mkdir d");
   sh.in_other("import b d/a --type u1 --shape 8");
   sh.ok(sh.to_other() + "-n d/a d/a");
@@ -162,8 +156,7 @@ TEST_CASE("a copy with -n overwrites nothing, and goes on where another ended") 
 
 TEST_CASE("a copy that is killed leaves nothing under any name") {
   two_stores sh;
-  ooc::file::create(sh.store(), "big",
-                    {.size = std::uint64_t{8} << 30, .striping = {}, .sparse = true});
+  ooc::file::create(sh.store(), "big", {.size = std::uint64_t{8} << 30, .striping = {}, .sparse = true});
   const outcome o = sh.run(sh.to_other() + "--buffer 65536 big big", "timeout -s KILL 0.3");
   CHECK(o.status != 0);
   CHECK(sh.in_other("ls").empty());
@@ -282,7 +275,9 @@ TEST_CASE("a local store that has lost a folder is read as far as the others go"
     if (at / 4096 % 2 == 1) expected[at] = '\0';
   CHECK((sh.bytes_in_other("both") == expected));
 
-  const auto lost = [&](const std::string& folder) { return sh.run("ls --store '" + sh.url() + "?lost=" + folder + "'").err; };
+  const auto lost = [&](const std::string& folder) {
+    return sh.run("ls --store '" + sh.url() + "?lost=" + folder + "'").err;
+  };
   CHECK(lost("/nowhere").find("none of the store's") != std::string::npos);
   CHECK(lost((sh.folder / "n0").string()).find("cannot be done without") != std::string::npos);
   fs::remove(sh.folder / "n0" / "metadata.sqlite");

@@ -22,9 +22,9 @@ class jacobi_run {
  public:
   jacobi_run(const std::string& store, unsigned iterations, const fs::path& files)
       : said_(files.string() + ".stdout"), thread_([this, store, iterations, files] {
-          result_ = run_command(JACOBI + std::string(run_options) + "--iterations " +
-                                    std::to_string(iterations) + " --store " + store,
-                                files.string());
+          result_ = run_command(
+              JACOBI + std::string(run_options) + "--iterations " + std::to_string(iterations) + " --store " + store,
+              files.string());
           ended_ = true;
         }) {}
   ~jacobi_run() {
@@ -151,14 +151,11 @@ TEST_CASE("a copy to a store that loses a server ends in time, with one line on 
   const outcome o = sh.run("cp -q --to " + s.url() + "?deadline=4s a b");
   INFO(o.err);
   CHECK(o.status == 1);
-  CHECK(o.err.find(victim == "metad" ? "waiting for metadata server" : "waiting for node 0") !=
-        std::string::npos);
+  CHECK(o.err.find(victim == "metad" ? "waiting for metadata server" : "waiting for node 0") != std::string::npos);
   // As the environment says, where the URL says nothing.
-  CHECK(sh.run("ls --store " + s.url(), "OOC_DEADLINE=soon").err.find("OOC_DEADLINE") !=
-        std::string::npos);
+  CHECK(sh.run("ls --store " + s.url(), "OOC_DEADLINE=soon").err.find("OOC_DEADLINE") != std::string::npos);
   if (victim == "metad")
-    CHECK(sh.run("ls --store " + s.url(), "OOC_DEADLINE=300ms").err.find("within 0.3 s") !=
-          std::string::npos);
+    CHECK(sh.run("ls --store " + s.url(), "OOC_DEADLINE=300ms").err.find("within 0.3 s") != std::string::npos);
 }
 
 TEST_CASE(

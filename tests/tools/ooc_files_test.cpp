@@ -84,8 +84,7 @@ TEST_CASE("cp and mv replace what is there, -n does not", "[served]") {
   CHECK(sh.ok("ls -r e") == "e/d/\ne/d/a/\n");
   sh.ok("mkdir d");
   sh.refused("mv d e", "something in it");
-  CHECK(nlohmann::json::parse(sh.ok("verify -q --json")).at("clean") ==
-        true);  // nothing of the replaced is left
+  CHECK(nlohmann::json::parse(sh.ok("verify -q --json")).at("clean") == true);  // nothing of the replaced is left
 }
 
 TEST_CASE("plain files go into the store and come out, with holes and modes") {
@@ -235,8 +234,7 @@ TEST_CASE("a URL names a store and a path in it, and the rest is plain files", "
 TEST_CASE("wildcards match names in the store") {
   shell sh;
   sh.ok("mkdir -p runs/1 runs/2");
-  for (const char* n :
-       {"runs/1/a.dat", "runs/2/a.dat", "runs/2/b.dat", "runs/2/.hidden.dat", "runs/2/x*"})
+  for (const char* n : {"runs/1/a.dat", "runs/2/a.dat", "runs/2/b.dat", "runs/2/.hidden.dat", "runs/2/x*"})
     import_bytes(sh, "'" + std::string(n) + "'", n);
   CHECK(sh.ok("ls 'runs/*/a.dat'") == "runs/1/a.dat\nruns/2/a.dat\n");
   CHECK(sh.ok("ls 'runs/2/?.dat'") == "runs/2/a.dat\nruns/2/b.dat\n");
@@ -262,8 +260,7 @@ TEST_CASE("cp reads standard input and writes standard output", "[served]") {
   sh.ok("cp -q - p < f");
   CHECK(sh.ok("cat p") == data);
   CHECK(sh.ok("cp -q p -") == data);
-  CHECK(sh.ok("cp -q p - | " OOC_COMMAND " --store " + sh.url() + " cp -q --buffer 4096 - q")
-            .empty());
+  CHECK(sh.ok("cp -q p - | " OOC_COMMAND " --store " + sh.url() + " cp -q --buffer 4096 - q").empty());
   CHECK(sh.ok("cat p q") == data + data);
   sh.ok("cp - nothing < /dev/null");
   CHECK(sh.ok("cat nothing").empty());
@@ -329,8 +326,7 @@ TEST_CASE("truncate cuts and extends files, and arrays by whole rows") {
   sh.refused("truncate -s 1 no/such", "no/such");
 }
 
-TEST_CASE("what a writer has open is neither removed, replaced nor cut, and the message says who",
-          "[served]") {
+TEST_CASE("what a writer has open is neither removed, replaced nor cut, and the message says who", "[served]") {
   shell sh;
   import_bytes(sh, "other", "12345678");
   sh.ok("mkdir d");

@@ -17,17 +17,14 @@ struct keyed_shell : shell {
 
   /// Jacobi on a plate of four times its memory; without a `key` it finds none.
   outcome jacobi(const std::string& store, const std::string& key = "") {
-    return run_command("cd " + folder.path().string() + " && env " +
-                           (key.empty() ? "-u OOC_KEY" : "OOC_KEY=" + key) +
-                           " HOME=/nonexistent " JACOBI
-                           " --size 1201 --memory 6M --iterations 20 --keep --json --store " +
-                           store,
-                       (folder / "jacobi").string());
+    return run_command(
+        "cd " + folder.path().string() + " && env " + (key.empty() ? "-u OOC_KEY" : "OOC_KEY=" + key) +
+            " HOME=/nonexistent " JACOBI " --size 1201 --memory 6M --iterations 20 --keep --json --store " + store,
+        (folder / "jacobi").string());
   }
 
   std::string plate(const std::string& store, const std::string& environment = "") {
-    const outcome o =
-        run("export -f --format raw --store " + store + " jacobi.a bytes", environment);
+    const outcome o = run("export -f --format raw --store " + store + " jacobi.a bytes", environment);
     INFO(o.err);
     CHECK(o.status == 0);
     return contents(folder / "bytes");
@@ -36,8 +33,7 @@ struct keyed_shell : shell {
 
 }  // namespace
 
-TEST_CASE(
-    "a program with the key runs on a keyed cluster; without it, or with another, it does not") {
+TEST_CASE("a program with the key runs on a keyed cluster; without it, or with another, it does not") {
   keyed_shell sh;
   REQUIRE(sh.jacobi(sh.url()).status == 0);
   const std::string right = sh.plate(sh.url());

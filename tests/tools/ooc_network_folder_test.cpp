@@ -25,7 +25,8 @@ TEST_CASE("a local store on a network file system is refused before anything is 
   struct known {
     const char *type, *name;
   };
-  const auto [type, name] = GENERATE(known{"0x6969", "NFS"}, known{"0x0bd00bd0", "Lustre"}, known{"0x47504653", "GPFS"});
+  const auto [type, name] =
+      GENERATE(known{"0x6969", "NFS"}, known{"0x0bd00bd0", "Lustre"}, known{"0x47504653", "GPFS"});
   network_shell sh(type);
   for (const char* url : {"local:network/s", "local:here,network/s"}) {
     const outcome o = sh.there("init --store " + std::string(url));

@@ -74,9 +74,9 @@ TEST_CASE("a server refuses a folder of another user that is open to others") {
   const fs::path iod = folder / "iod";
   fs::create_directory(iod);
   ::chmod(iod.c_str(), 0777);
-  const outcome o = run_command("timeout 20 setpriv --reuid 65534 --regid 65534 --clear-groups " OOC_IOD
-                                " --node 0 --folder " + iod.string(),
-                                (folder / "output").string());
+  const outcome o = run_command(
+      "timeout 20 setpriv --reuid 65534 --regid 65534 --clear-groups " OOC_IOD " --node 0 --folder " + iod.string(),
+      (folder / "output").string());
   CHECK(o.status == 1);
   CHECK(o.err.find("belongs to user 0") != std::string::npos);
 }
@@ -101,8 +101,8 @@ TEST_CASE("ooc shows a store to who may only read it", "[local]") {
   const outcome copied = as_stranger(sh, "cp -q -r --to " + own + " d d");
   INFO(copied.err);
   CHECK(copied.status == 0);
-  CHECK((run_command(OOC_COMMAND " --store " + own + " export d/a - --format raw", (sh.folder / "o").string())
-             .out == numbered(100'000)));
+  CHECK((run_command(OOC_COMMAND " --store " + own + " export d/a - --format raw", (sh.folder / "o").string()).out ==
+         numbered(100'000)));
   for (const char* change : {"rm d/a", "mkdir e", "mv d/a b", "chmod 600 d/a", "attr set d/a k v"}) {
     CAPTURE(change);
     const outcome o = as_stranger(sh, change);

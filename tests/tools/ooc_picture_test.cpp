@@ -41,8 +41,7 @@ TEST_CASE("a picture shows every k-th element, and slices of any dimensions") {
     const auto [width, height] = size_of_png(contents(sh.folder / "out.png"));
     return std::to_string(width) + "x" + std::to_string(height) + " " + said;
   };
-  CHECK(picture("a") ==
-        "50x30 a[20,0:30,0:50]: 30 x 50 of 30 x 50 elements, from 30000 (dark) to 31499 (light)\n");
+  CHECK(picture("a") == "50x30 a[20,0:30,0:50]: 30 x 50 of 30 x 50 elements, from 30000 (dark) to 31499 (light)\n");
   CHECK(picture("a --slice 0,:,:").ends_with("from 0 (dark) to 1499 (light)\n"));  // NaN is in none
   CHECK(picture("a --slice :,3,5:45 --size 10") ==
         "10x10 a[0:40,3,5:45]: 10 x 10 of 40 x 40 elements, from 155 (dark) to 54191 (light)\n");
@@ -82,7 +81,6 @@ TEST_CASE("a picture of an array of any size reads what it shows") {
     a[0][0] = 7;
     a.writeback();
   }
-  CHECK(
-      sh.ok("picture a a.png --size 64") ==
-      "a[0:1048576,0:262144]: 64 x 64 of 1048576 x 262144 elements, from 2 (dark) to 7 (light)\n");
+  CHECK(sh.ok("picture a a.png --size 64") ==
+        "a[0:1048576,0:262144]: 64 x 64 of 1048576 x 262144 elements, from 2 (dark) to 7 (light)\n");
 }

@@ -1,5 +1,5 @@
-// statfs() for a program into which this is preloaded: what lies in a folder `network` is on the file system of the type
-// OOC_TEST_FILE_SYSTEM (a number), everything else is where it is.
+// statfs() for a program into which this is preloaded: what lies in a folder `network` is on the file system of the
+// type OOC_TEST_FILE_SYSTEM (a number), everything else is where it is.
 #include <dlfcn.h>
 #include <sys/vfs.h>
 

@@ -40,9 +40,7 @@ bool command_line::parse(const std::vector<std::string>& arguments) {
   all.add(options_).add(hidden_);
   // Options are written in full, so that a new one never changes what an old script means.
   const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
-  po::store(
-      po::command_line_parser(arguments).options(all).positional(positions_).style(style).run(),
-      values_);
+  po::store(po::command_line_parser(arguments).options(all).positional(positions_).style(style).run(), values_);
   if (has("help")) {
     std::cout << "Usage: ooc " << command_.usage << "\n" << command_.summary << "\n\n" << options_;
     return false;
@@ -111,8 +109,7 @@ std::vector<located> command_line::locate_all(const std::string& name) const {
 
 std::uint64_t parse_bytes(const std::string& text, const std::string& option) {
   const auto refuse = [&]() -> std::uint64_t {
-    throw usage_mistake(option + ": '" + text +
-                        "' is not a size; write for instance 65536 or 64KiB");
+    throw usage_mistake(option + ": '" + text + "' is not a size; write for instance 65536 or 64KiB");
   };
   double number = 0;
   const auto r = std::from_chars(text.data(), text.data() + text.size(), number);

@@ -16,9 +16,10 @@ namespace po = boost::program_options;
 
 /// Exit statuses.
 inline constexpr int success = 0;
-inline constexpr int failed = 1;          ///< a line on stderr says why; of one thing nothing was changed, of several the
-                                          ///< others were done
-inline constexpr int problems_found = 2;  ///< verify: damaged or orphaned data; import of a tree: something was left out
+inline constexpr int failed = 1;  ///< a line on stderr says why; of one thing nothing was changed, of several the
+                                  ///< others were done
+inline constexpr int problems_found =
+    2;  ///< verify: damaged or orphaned data; import of a tree: something was left out
 
 /// A mistake on the command line.
 struct usage_mistake : std::runtime_error {
@@ -39,9 +40,8 @@ struct located {
   std::string path;
 };
 
-extern const command ls, cat, du, stat, rm, mv, mkdir, truncate, picture, import_array,
-    export_array, verify, info, attr, chmod, chown, init, keygen, revoke, cp,
-    up, down, ping, df, top, start, stop, mount_store, umount_store;
+extern const command ls, cat, du, stat, rm, mv, mkdir, truncate, picture, import_array, export_array, verify, info,
+    attr, chmod, chown, init, keygen, revoke, cp, up, down, ping, df, top, start, stop, mount_store, umount_store;
 
 /// The command line of one subcommand.  Every subcommand knows --store and --help.
 class command_line {

@@ -40,8 +40,8 @@ std::string shape_text(const std::vector<std::uint64_t>& shape) {
 }
 
 static const char* kind_text(storage::entry_kind kind) {
-  constexpr const char* names[] = {"folder",        "file",   "symbolic link",    "FIFO",
-                                   "socket",        "character device", "block device"};
+  constexpr const char* names[] = {"folder",           "file",        "symbolic link", "FIFO", "socket",
+                                   "character device", "block device"};
   return names[static_cast<std::size_t>(kind) - 1];
 }
 
@@ -49,8 +49,7 @@ std::string describe(const storage::entry& e) {
   if (e.kind != storage::entry_kind::file) return kind_text(e.kind);
   if (e.array.extents.empty()) return std::to_string(e.size) + " bytes";
   std::string s =
-      (e.array.element_type.empty() ? std::to_string(e.array.element_size) + "-byte records"
-                                    : e.array.element_type) +
+      (e.array.element_type.empty() ? std::to_string(e.array.element_size) + "-byte records" : e.array.element_type) +
       " " + shape_text(e.array.extents);
   if (!e.array.tile.empty()) s += " in tiles of " + shape_text(e.array.tile);
   if (has_reserved_grid(e.array)) s += ", up to " + shape_text(e.array.max_extents);
@@ -73,14 +72,9 @@ std::string time_text(std::int64_t ns) {
 }
 
 nlohmann::json to_json(const storage::entry& e) {
-  nlohmann::json j{{"path", e.path},
-                   {"kind", kind_text(e.kind)},
-                   {"owner", e.owner},
-                   {"group", e.group},
-                   {"mode", e.mode},
-                   {"created_ns", e.created_ns},
-                   {"changed_ns", e.changed_ns},
-                   {"attributes", e.attributes}};
+  nlohmann::json j{
+      {"path", e.path}, {"kind", kind_text(e.kind)},  {"owner", e.owner},           {"group", e.group},
+      {"mode", e.mode}, {"created_ns", e.created_ns}, {"changed_ns", e.changed_ns}, {"attributes", e.attributes}};
   if (e.kind != storage::entry_kind::file) return j;
   j["id"] = e.id;
   j["size"] = e.size;

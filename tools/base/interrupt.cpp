@@ -12,9 +12,7 @@ namespace {
 std::atomic<int> came{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
-void note(int signal) {
-  came = signal;
-}
+void note(int signal) { came = signal; }
 
 }  // namespace
 

@@ -20,16 +20,13 @@ bool ends_in_store(const std::string& url) {
   std::error_code ignored;
   try {
     return std::filesystem::exists(
-        storage::local_folders(storage::parse_store_url(url)).back() / storage::node_file_name,
-        ignored);
+        storage::local_folders(storage::parse_store_url(url)).back() / storage::node_file_name, ignored);
   } catch (const error&) {
     return false;  // whoever opens it says why
   }
 }
 
-bool has_wildcards(const std::string& name) {
-  return name.find_first_of("*?[") != name.npos;
-}
+bool has_wildcards(const std::string& name) { return name.find_first_of("*?[") != name.npos; }
 
 void match(storage::metadata_service& metadata, const std::string& folder, const std::string& rest,
            std::vector<std::string>& out) {
@@ -46,8 +43,7 @@ void match(storage::metadata_service& metadata, const std::string& folder, const
       if (e.code() != std::errc::no_such_file_or_directory) throw;
     }
   for (const storage::entry& e : all) {
-    if (has_wildcards(name) && ::fnmatch(name.c_str(), last_name(e.path).c_str(), FNM_PERIOD) != 0)
-      continue;
+    if (has_wildcards(name) && ::fnmatch(name.c_str(), last_name(e.path).c_str(), FNM_PERIOD) != 0) continue;
     if (below.empty())
       out.push_back(e.path);
     else if (e.kind == storage::entry_kind::folder)
@@ -57,9 +53,7 @@ void match(storage::metadata_service& metadata, const std::string& folder, const
 
 }  // namespace
 
-bool is_url(const std::string& argument) {
-  return argument.starts_with("local:") || argument.starts_with("ooc:");
-}
+bool is_url(const std::string& argument) { return argument.starts_with("local:") || argument.starts_with("ooc:"); }
 
 namespace {
 
@@ -103,9 +97,7 @@ std::vector<std::string> expand(storage::metadata_service& metadata, const std::
   }
   std::vector<std::string> found;
   match(metadata, "", trimmed(path), found);
-  if (found.empty())
-    throw usage_mistake("'" + path +
-                        "' matches nothing in the store; `ooc ls` shows what is there");
+  if (found.empty()) throw usage_mistake("'" + path + "' matches nothing in the store; `ooc ls` shows what is there");
   return found;
 }
 

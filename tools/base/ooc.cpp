@@ -17,31 +17,27 @@ namespace ooc::tool {
 
 namespace {
 
-constexpr std::array commands{&init,         &ls,           &stat, &du,    &cat,   &mkdir, &mv,    &rm,
-                              &cp,           &truncate,     &import_array, &export_array,  &attr,  &chmod,
-                              &chown,        &info,         &verify,       &up,    &down,  &ping,  &df,
-                              &top,          &start,        &stop,         &keygen,        &revoke,
+constexpr std::array commands{
+    &init,        &ls,           &stat,         &du,   &cat,   &mkdir, &mv,     &rm,     &cp,
+    &truncate,    &import_array, &export_array, &attr, &chmod, &chown, &info,   &verify, &up,
+    &down,        &ping,         &df,           &top,  &start, &stop,  &keygen, &revoke,
 #ifdef OOCARRAY_PICTURE
-                              &picture,
+    &picture,
 #endif
 #ifdef OOCARRAY_MOUNT
-                              &mount_store,  &umount_store,
+    &mount_store, &umount_store,
 #endif
 };
 
-std::string first_line(const std::string& text) {
-  return text.substr(0, text.find('\n'));
-}
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 void print_help() {
-  std::cout
-      << "Usage: ooc [--store URL] COMMAND [ARGUMENTS] | ooc help [COMMAND]\n"
-         "Works on a store of out-of-core arrays: --store URL, or the environment variable\n"
-         "OOC_STORE.  A store on this machine is local:FOLDER[,FOLDER...], one folder for each\n"
-         "disk; one on servers is ooc://HOST:PORT.\n\nCommands:\n";
+  std::cout << "Usage: ooc [--store URL] COMMAND [ARGUMENTS] | ooc help [COMMAND]\n"
+               "Works on a store of out-of-core arrays: --store URL, or the environment variable\n"
+               "OOC_STORE.  A store on this machine is local:FOLDER[,FOLDER...], one folder for each\n"
+               "disk; one on servers is ooc://HOST:PORT.\n\nCommands:\n";
   for (const command* c : commands)
-    std::cout << "  " << c->name << std::string(9 - std::string(c->name).size(), ' ') << first_line(c->summary)
-              << "\n";
+    std::cout << "  " << c->name << std::string(9 - std::string(c->name).size(), ' ') << first_line(c->summary) << "\n";
   std::cout << "\n`ooc COMMAND --help` tells more.  `ooc --version` tells the version.\n"
                "Exit status: 0 success, 1 failure, 2 verify found problems.\n";
 }
@@ -57,8 +53,7 @@ int run(std::vector<std::string> arguments) {
     }
     const bool has_value = arguments[0] == "--store" && arguments.size() > 1;
     if (!has_value && !arguments[0].starts_with("--store="))
-      throw usage_mistake("unknown option '" + arguments[0] +
-                          "' before the command; see ooc --help");
+      throw usage_mistake("unknown option '" + arguments[0] + "' before the command; see ooc --help");
     const auto end = arguments.begin() + (has_value ? 2 : 1);
     before.insert(before.end(), arguments.begin(), end);
     arguments.erase(arguments.begin(), end);
@@ -69,8 +64,7 @@ int run(std::vector<std::string> arguments) {
     arguments = {arguments[1], "--help"};
   }
   const std::string name = arguments[0];
-  const auto c = std::find_if(commands.begin(), commands.end(),
-                              [&](const command* k) { return name == k->name; });
+  const auto c = std::find_if(commands.begin(), commands.end(), [&](const command* k) { return name == k->name; });
   if (c == commands.end()) throw usage_mistake("unknown command '" + name + "'; see ooc --help");
   arguments.erase(arguments.begin());
   arguments.insert(arguments.begin(), before.begin(), before.end());
@@ -103,6 +97,4 @@ int run_and_report(int argc, char** argv) {
 
 }  // namespace ooc::tool
 
-int main(int argc, char** argv) {
-  return ooc::tool::run_and_report(argc, argv);
-}
+int main(int argc, char** argv) { return ooc::tool::run_and_report(argc, argv); }

@@ -67,8 +67,7 @@ std::uint64_t start_time(pid_t pid) {
   ::sigprocmask(SIG_SETMASK, &all, nullptr);
   const pid_t me = ::getpid();
   const int no_error = 0;
-  if (::write(report, &no_error, sizeof no_error) != sizeof no_error ||
-      ::write(report, &me, sizeof me) != sizeof me)
+  if (::write(report, &no_error, sizeof no_error) != sizeof no_error || ::write(report, &me, sizeof me) != sizeof me)
     ::_exit(127);
   ::execv(program, arguments);
   fail();
@@ -77,8 +76,7 @@ std::uint64_t start_time(pid_t pid) {
 
 }  // namespace
 
-background_server::background_server(fs::path dir, std::string name)
-    : dir_(std::move(dir)), name_(std::move(name)) {}
+background_server::background_server(fs::path dir, std::string name) : dir_(std::move(dir)), name_(std::move(name)) {}
 
 std::optional<pid_t> background_server::running() const {
   std::ifstream in(pid_file());
@@ -90,13 +88,11 @@ std::optional<pid_t> background_server::running() const {
 }
 
 void background_server::start(const fs::path& program, const std::vector<std::string>& arguments) {
-  for (const fs::path& f : {folder(), log().parent_path(), pid_file().parent_path()})
-    fs::create_directories(f);
+  for (const fs::path& f : {folder(), log().parent_path(), pid_file().parent_path()}) fs::create_directories(f);
   const auto fail = [&](int error, const std::string& what) {
     throw io_error({error, std::generic_category()}, name_ + ": " + what);
   };
-  const file_descriptor log_file(
-      ::open(log().c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  const file_descriptor log_file(::open(log().c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   std::error_code ignored;
   log_before_ = fs::file_size(log(), ignored);
   if (!log_file) fail(errno, "its log '" + log().string() + "' cannot be written");
@@ -167,9 +163,7 @@ std::string background_server::ended() const {
   return name_ + " has ended; " + log_end() + " (" + log().string() + ")";
 }
 
-void background_server::fail_ended() const {
-  throw io_error::in_full({EIO, std::generic_category()}, ended());
-}
+void background_server::fail_ended() const { throw io_error::in_full({EIO, std::generic_category()}, ended()); }
 
 bool background_server::ask_to_stop() const {
   const auto pid = running();
@@ -189,9 +183,8 @@ void background_server::wait_stopped(std::chrono::steady_clock::time_point deadl
     if (std::chrono::steady_clock::now() >= deadline)
       throw io_error::in_full({ETIMEDOUT, std::generic_category()},
                               name_ + ": process " + std::to_string(*pid) +
-                                  " was asked to stop (SIGTERM) and has not ended; its log is '" +
-                                  log().string() + "'.  `kill -9 " + std::to_string(*pid) +
-                                  "` loses nothing that was acknowledged");
+                                  " was asked to stop (SIGTERM) and has not ended; its log is '" + log().string() +
+                                  "'.  `kill -9 " + std::to_string(*pid) + "` loses nothing that was acknowledged");
     std::this_thread::sleep_for(10ms);
   }
   fs::remove(pid_file());

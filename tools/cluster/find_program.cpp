@@ -24,12 +24,10 @@ fs::path find_program(const std::string& name) {
   if (const char* path = std::getenv("PATH")) {
     std::istringstream folders(path);
     for (std::string folder; std::getline(folders, folder, ':');)
-      if (const fs::path p = fs::path(folder.empty() ? "." : folder) / name; usable(p))
-        return fs::absolute(p);
+      if (const fs::path p = fs::path(folder.empty() ? "." : folder) / name; usable(p)) return fs::absolute(p);
   }
-  throw usage_error(errc::invalid_request,
-                    "the program '" + name + "' is neither beside '" + here.string() +
-                        "' nor in PATH; install the servers, or add their folder to PATH");
+  throw usage_error(errc::invalid_request, "the program '" + name + "' is neither beside '" + here.string() +
+                                               "' nor in PATH; install the servers, or add their folder to PATH");
 }
 
 }  // namespace ooc::cluster

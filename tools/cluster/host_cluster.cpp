@@ -18,18 +18,15 @@ constexpr std::string_view already = "is running already";  // what `ooc start` 
 constexpr auto look_pause = 1s;
 constexpr auto settling = 2s;  // until then, a refusal may be of the folder that was there before
 
-const char* program_of(const host_server& s) {
-  return s.name == "metad" ? "ooc-metad" : "ooc-iod";
-}
+const char* program_of(const host_server& s) { return s.name == "metad" ? "ooc-metad" : "ooc-iod"; }
 
 }  // namespace
 
 host_cluster::host_cluster(std::vector<host_server> servers, host_options options)
     : servers_(std::move(servers)), options_(std::move(options)) {
   if (options_.how.holds_servers() && options_.dir.empty())
-    throw usage_error(
-        errc::invalid_request,
-        "with srun, --dir must name a folder of this machine for logs and process ids");
+    throw usage_error(errc::invalid_request,
+                      "with srun, --dir must name a folder of this machine for logs and process ids");
 }
 
 std::string host_cluster::url() const {
@@ -41,8 +38,7 @@ std::vector<std::string> host_cluster::arguments(const host_server& s) const {
   if (s.name == "metad")
     words.insert(words.end(), {"--nodes", std::to_string(servers_.size() - 1)});
   else
-    words.insert(words.end(),
-                 {"--node", s.name.substr(4), "--metad", servers_.front().addresses.front()});
+    words.insert(words.end(), {"--node", s.name.substr(4), "--metad", servers_.front().addresses.front()});
   if (s.name != "metad" && options_.direct_io) words.push_back("--direct-io");
   if (s.name != "metad" && options_.iod_memory != 0)
     words.insert(words.end(), {"--memory", std::to_string(options_.iod_memory)});
@@ -74,8 +70,8 @@ std::string host_cluster::start(const host_server& s, const std::vector<std::str
 
 std::string host_cluster::stop(const host_server& s, std::chrono::seconds patience) const {
   if (!options_.how.holds_servers())
-    return options_.how.run(s.host, {options_.ooc, "stop", "--dir", s.folder, "--wait",
-                                     std::to_string(patience.count()), s.name});
+    return options_.how.run(
+        s.host, {options_.ooc, "stop", "--dir", s.folder, "--wait", std::to_string(patience.count()), s.name});
   const background_server b(options_.dir, s.name);
   const bool ran = b.ask_to_stop();
   if (ran) b.wait_stopped(steady_clock::now() + patience);
@@ -84,8 +80,8 @@ std::string host_cluster::stop(const host_server& s, std::chrono::seconds patien
 
 host_cluster::started host_cluster::up(std::chrono::seconds patience, std::optional<unsigned> forget) {
   if (forget && *forget + 1 >= servers_.size())
-    throw usage_error(errc::invalid_request, "--forget-node " + std::to_string(*forget) + ": the store has nodes 0 to " +
-                                                 std::to_string(servers_.size() - 2));
+    throw usage_error(errc::invalid_request, "--forget-node " + std::to_string(*forget) +
+                                                 ": the store has nodes 0 to " + std::to_string(servers_.size() - 2));
   const auto deadline = steady_clock::now() + patience;
   started done;
   if (forget) (void)stop(servers_.front(), patience);
@@ -114,9 +110,9 @@ host_cluster::started host_cluster::up(std::chrono::seconds patience, std::optio
     }
     if (missing.empty() || (late && any)) return done;
     if (late)
-      throw io_error::in_full({ETIMEDOUT, std::generic_category()},
-                              "the servers have not come up: " + missing +
-                                  "; the logs are in the `log` folders beside their own");
+      throw io_error::in_full(
+          {ETIMEDOUT, std::generic_category()},
+          "the servers have not come up: " + missing + "; the logs are in the `log` folders beside their own");
     std::this_thread::sleep_for(100ms);
     if (steady_clock::now() < look_again) continue;
     // A server that was killed a moment ago still ran.

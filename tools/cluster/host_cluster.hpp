@@ -19,12 +19,12 @@ namespace ooc::cluster {
 
 struct host_options {
   launcher how{"ssh"};
-  std::string ooc = "ooc";  ///< the ooc command on the hosts
-  std::string key;          ///< file with the cluster key, the same name on every host; empty: none
-  bool encrypt = true;        ///< where there is a key, frames after the handshake
-  bool direct_io = false;     ///< the I/O servers bypass the page cache
+  std::string ooc = "ooc";       ///< the ooc command on the hosts
+  std::string key;               ///< file with the cluster key, the same name on every host; empty: none
+  bool encrypt = true;           ///< where there is a key, frames after the handshake
+  bool direct_io = false;        ///< the I/O servers bypass the page cache
   std::uint32_t iod_memory = 0;  ///< MiB for transfers in each I/O server; 0: its default
-  std::filesystem::path dir;  ///< srun: where logs and process ids lie
+  std::filesystem::path dir;     ///< srun: where logs and process ids lie
 };
 
 class host_cluster {

@@ -17,14 +17,12 @@ constexpr unsigned first_port = 7420;
 
 std::vector<host_server> read_host_file(const std::filesystem::path& file) {
   std::ifstream in(file);
-  if (!in)
-    throw io_error({errno, std::generic_category()},
-                   "the host file '" + file.string() + "' cannot be read");
+  if (!in) throw io_error({errno, std::generic_category()}, "the host file '" + file.string() + "' cannot be read");
   std::vector<host_server> metad, iods;
   unsigned number = 0;
   const auto refuse = [&](const std::string& why) {
-    throw usage_error(errc::invalid_request, "host file '" + file.string() + "', line " +
-                                                 std::to_string(number) + ": " + why);
+    throw usage_error(errc::invalid_request,
+                      "host file '" + file.string() + "', line " + std::to_string(number) + ": " + why);
   };
   for (std::string line; std::getline(in, line);) {
     ++number;
@@ -49,8 +47,7 @@ std::vector<host_server> read_host_file(const std::filesystem::path& file) {
     s.name = io ? "iod-" + std::to_string(iods.size()) : role;
     (io ? iods : metad).push_back(std::move(s));
   }
-  if (metad.size() != 1)
-    refuse("there are " + std::to_string(metad.size()) + " lines with the role metad; give one");
+  if (metad.size() != 1) refuse("there are " + std::to_string(metad.size()) + " lines with the role metad; give one");
   if (iods.empty()) refuse("there is no line with the role iod");
   metad.insert(metad.end(), iods.begin(), iods.end());
   return metad;

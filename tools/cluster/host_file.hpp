@@ -18,8 +18,8 @@ namespace ooc::cluster {
 
 struct host_server {
   std::string host;
-  std::string name;    ///< "metad", "iod-0", ...
-  std::string folder;  ///< on that host: the server's own, its log and its process id lie below
+  std::string name;                    ///< "metad", "iod-0", ...
+  std::string folder;                  ///< on that host: the server's own, its log and its process id lie below
   std::vector<std::string> addresses;  ///< with ports, at least one
 };
 

@@ -21,11 +21,9 @@ std::string shell_words(const std::vector<std::string>& words) {
   return line;
 }
 
-std::vector<std::string> launcher::command(const std::string& host,
-                                           const std::vector<std::string>& words) const {
+std::vector<std::string> launcher::command(const std::string& host, const std::vector<std::string>& words) const {
   if (kind_ == "srun") {
-    std::vector<std::string> all{"srun", "--nodelist=" + host, "--nodes=1", "--ntasks=1",
-                                 "--overlap"};
+    std::vector<std::string> all{"srun", "--nodelist=" + host, "--nodes=1", "--ntasks=1", "--overlap"};
     all.insert(all.end(), words.begin(), words.end());
     return all;
   }
@@ -47,8 +45,7 @@ std::string launcher::run(const std::string& host, const std::vector<std::string
   while (text.ends_with('\n')) text.pop_back();
   if (status == -1 || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
     std::replace(text.begin(), text.end(), '\n', ' ');
-    fail(EIO, kind_ + " ended with status " +
-                  std::to_string(WIFEXITED(status) ? WEXITSTATUS(status) : status) + ": " +
+    fail(EIO, kind_ + " ended with status " + std::to_string(WIFEXITED(status) ? WEXITSTATUS(status) : status) + ": " +
                   (text.empty() ? "it printed nothing" : text));
   }
   return text;

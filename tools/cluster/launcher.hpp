@@ -20,8 +20,7 @@ class launcher {
   /// runs in the background here, instead of the server there.
   bool holds_servers() const noexcept { return kind_ == "srun"; }
   /// The words that run `words` on `host`.
-  std::vector<std::string> command(const std::string& host,
-                                   const std::vector<std::string>& words) const;
+  std::vector<std::string> command(const std::string& host, const std::vector<std::string>& words) const;
   /// Runs them, waits, and returns what they print.  Throws io_error with host and output where the
   /// status is not 0.
   std::string run(const std::string& host, const std::vector<std::string>& words) const;

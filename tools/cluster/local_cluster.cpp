@@ -68,11 +68,9 @@ std::vector<std::string> metad_arguments(const cluster_settings& s, const fs::pa
   return words;
 }
 
-std::vector<std::string> iod_arguments(const cluster_settings& s, unsigned node,
-                                       const fs::path& folder) {
-  std::vector<std::string> words{"--folder", folder.string(),
-                                 "--node",   std::to_string(node),
-                                 "--metad",  at_port(s.addresses.front(), s.port)};
+std::vector<std::string> iod_arguments(const cluster_settings& s, unsigned node, const fs::path& folder) {
+  std::vector<std::string> words{"--folder",           folder.string(), "--node",
+                                 std::to_string(node), "--metad",       at_port(s.addresses.front(), s.port)};
   add_common(s, s.port + 1 + node, words);
   if (s.direct_io) words.push_back("--direct-io");
   if (s.iod_memory != 0) words.insert(words.end(), {"--memory", std::to_string(s.iod_memory)});
@@ -110,12 +108,11 @@ bool local_cluster::is_there(const fs::path& dir) {
 void local_cluster::require_readable() const {
   if (damage_.empty()) return;
   const unsigned nodes = nodes_there();
-  throw usage_error(
-      errc::corrupt,
-      "'" + (dir_ / settings_file).string() + "' is damaged (" + damage_ +
-          "); the store itself is not.  Say once more how it was started, with the same port, key and "
-          "other options as then: ooc up --dir " +
-          dir_.string() + " --nodes " + (nodes == 0 ? "N" : std::to_string(nodes)) + " ...");
+  throw usage_error(errc::corrupt,
+                    "'" + (dir_ / settings_file).string() + "' is damaged (" + damage_ +
+                        "); the store itself is not.  Say once more how it was started, with the same port, key and "
+                        "other options as then: ooc up --dir " +
+                        dir_.string() + " --nodes " + (nodes == 0 ? "N" : std::to_string(nodes)) + " ...");
 }
 
 unsigned local_cluster::nodes_there() const {
@@ -160,7 +157,8 @@ void local_cluster::require_metadata(unsigned nodes) const {
     if (!store.empty())
       throw usage_error(errc::not_a_store,
                         "'" + (dir_ / "metad").string() + "' is missing or empty, but " + name + " belongs to store " +
-                            store + ": put metad/ back (is its disk mounted?), from a copy if it is lost, or give "
+                            store +
+                            ": put metad/ back (is its disk mounted?), from a copy if it is lost, or give "
                             "another --dir to make a new store");
   }
 }
@@ -242,7 +240,8 @@ class bringing_up {
       if (known.nodes[i].uuid.empty() || b.running() || wrong.empty()) continue;
       given_up_[i + 1] = b.name() + ": folder '" + b.folder().string() + "' " + wrong + ", and node " + n +
                          " has its part of the store there: mount its disk or put the folder back, and call `ooc up` "
-                         "again; if it is lost, `ooc up --forget-node " + n + "` goes on with an empty one";
+                         "again; if it is lost, `ooc up --forget-node " +
+                         n + "` goes on with an empty one";
     }
   }
 
@@ -280,7 +279,8 @@ class bringing_up {
     if (i == 0) {
       if (forget_) words.insert(words.end(), {"--forget-node", std::to_string(*forget_)});
       for (unsigned n = 0; n < settings_.nodes; ++n)
-        if (!new_ && n != forget_ && !not_there(n).empty()) words.insert(words.end(), {"--missing-node", std::to_string(n)});
+        if (!new_ && n != forget_ && !not_there(n).empty())
+          words.insert(words.end(), {"--missing-node", std::to_string(n)});
     }
     b.start(i == 0 ? metad_ : iod_, words);
     mine_.push_back(b);
@@ -319,16 +319,15 @@ local_cluster::started local_cluster::up(const cluster_settings& wanted, std::ch
                                                  std::to_string(recorded_->nodes) + " nodes, not " +
                                                  std::to_string(s.nodes) + ", and keeps as many");
   if (forget && *forget >= s.nodes)
-    throw usage_error(errc::invalid_request, "--forget-node " + std::to_string(*forget) + ": the store has nodes 0 to " +
-                                                 std::to_string(s.nodes - 1));
+    throw usage_error(errc::invalid_request, "--forget-node " + std::to_string(*forget) +
+                                                 ": the store has nodes 0 to " + std::to_string(s.nodes - 1));
   require_metadata(s.nodes);
   const std::vector<background_server> all = servers(s.nodes);
   const bool any = std::any_of(all.begin(), all.end(), [](const auto& b) { return b.running(); });
   if (any && recorded_) s = *recorded_;  // where the running ones are
   if (s.port == 0) s.port = free_ports(s.addresses, s.nodes + 1);
   if (s.port + s.nodes > 65535)
-    throw usage_error(errc::invalid_request, "port " + std::to_string(s.port) + " and the " +
-                                                 std::to_string(s.nodes) +
+    throw usage_error(errc::invalid_request, "port " + std::to_string(s.port) + " and the " + std::to_string(s.nodes) +
                                                  " that follow it pass 65535");
   bringing_up work(*this, s, forget);
   record(s);
@@ -337,8 +336,7 @@ local_cluster::started local_cluster::up(const cluster_settings& wanted, std::ch
 
 std::vector<std::string> local_cluster::down(std::chrono::seconds patience) {
   if (!recorded_ && damage_.empty())
-    throw usage_error(errc::not_a_store,
-                      "'" + dir_.string() + "' holds no servers; it is the --dir of `ooc up`");
+    throw usage_error(errc::not_a_store, "'" + dir_.string() + "' holds no servers; it is the --dir of `ooc up`");
   const std::vector<background_server> all = servers(recorded_ ? recorded_->nodes : nodes_there());
   std::vector<std::string> lines;
   std::vector<const background_server*> asked;

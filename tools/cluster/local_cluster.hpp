@@ -25,12 +25,12 @@ inline constexpr std::uint16_t default_port = 7420;
 
 struct cluster_settings {
   unsigned nodes = 1;
-  std::uint16_t port = default_port;  ///< of the metadata server; 0: free ones are looked for
+  std::uint16_t port = default_port;                ///< of the metadata server; 0: free ones are looked for
   std::vector<std::string> addresses{"127.0.0.1"};  ///< without ports; every server has them all
   std::string key;                                  ///< file; empty: none
-  bool encrypt = true;     ///< where there is a key, frames after the handshake
-  bool direct_io = false;  ///< the I/O servers bypass the page cache
-  std::uint32_t iod_memory = 0;  ///< MiB for transfers in each I/O server; 0: its default
+  bool encrypt = true;                              ///< where there is a key, frames after the handshake
+  bool direct_io = false;                           ///< the I/O servers bypass the page cache
+  std::uint32_t iod_memory = 0;                     ///< MiB for transfers in each I/O server; 0: its default
 
   bool operator==(const cluster_settings&) const = default;
 };
@@ -50,15 +50,15 @@ class local_cluster {
   void require_readable() const;
 
   struct started {
-    unsigned servers = 0;  ///< that did not run before
-    std::string url;       ///< of the store
+    unsigned servers = 0;              ///< that did not run before
+    std::string url;                   ///< of the store
     std::vector<std::string> missing;  ///< a line for each I/O server that does not serve, with the remedy
   };
   /// Starts what does not run, or ends meanwhile, and waits until all servers have found each other and answer, at most
-  /// `patience`.  An I/O server of a store that was there before may be missing: the others go on.  No server is started
-  /// for a node whose folder is missing or empty though the store has data there: its disk may not be mounted.
-  /// With `forget` the metadata server is started anew and forgets which folder that node had, so a new, empty one takes
-  /// its place.  If up() fails, the servers that this call has started are stopped.
+  /// `patience`.  An I/O server of a store that was there before may be missing: the others go on.  No server is
+  /// started for a node whose folder is missing or empty though the store has data there: its disk may not be mounted.
+  /// With `forget` the metadata server is started anew and forgets which folder that node had, so a new, empty one
+  /// takes its place.  If up() fails, the servers that this call has started are stopped.
   started up(const cluster_settings& s, std::chrono::seconds patience, std::optional<unsigned> forget = {});
 
   /// Stops what runs and waits for it; a line for each server.  All are asked to stop before one
@@ -80,10 +80,8 @@ class local_cluster {
 };
 
 /// Arguments of the metadata server, and of I/O server `node`, in `folder`.
-std::vector<std::string> metad_arguments(const cluster_settings& s,
-                                         const std::filesystem::path& folder);
-std::vector<std::string> iod_arguments(const cluster_settings& s, unsigned node,
-                                       const std::filesystem::path& folder);
+std::vector<std::string> metad_arguments(const cluster_settings& s, const std::filesystem::path& folder);
+std::vector<std::string> iod_arguments(const cluster_settings& s, unsigned node, const std::filesystem::path& folder);
 
 /// "ooc://127.0.0.1:7420/".
 std::string cluster_url(const cluster_settings& s);

@@ -61,12 +61,10 @@ std::uint16_t free_ports(const std::vector<std::string>& addresses, unsigned cou
     const unsigned port = std::uniform_int_distribution<unsigned>(10'000, 31'000)(random);
     bool free = true;
     for (unsigned i = 0; i < count && free; ++i)
-      for (const std::string& a : addresses)
-        free = free && is_free(a, static_cast<std::uint16_t>(port + i));
+      for (const std::string& a : addresses) free = free && is_free(a, static_cast<std::uint16_t>(port + i));
     if (free) return static_cast<std::uint16_t>(port);
   }
-  throw io_error({EADDRINUSE, std::generic_category()},
-                 "no " + std::to_string(count) + " neighbouring ports are free");
+  throw io_error({EADDRINUSE, std::generic_category()}, "no " + std::to_string(count) + " neighbouring ports are free");
 }
 
 }  // namespace ooc::cluster

@@ -17,9 +17,7 @@ using wire::frame_kind;
 
 namespace {
 
-steady_clock::time_point until(const asker& who) {
-  return steady_clock::now() + who.patience;
-}
+steady_clock::time_point until(const asker& who) { return steady_clock::now() + who.patience; }
 
 wire::hello_info hello(const asker& who, wire::server_role wanted, const std::string& uuid) {
   wire::hello_info me;
@@ -111,8 +109,7 @@ asker asker::with_key(const std::string& key_file, bool encrypt) {
 std::string metadata_address(const std::string& url) {
   const storage::store_url parsed = storage::parse_store_url(url);
   if (parsed.scheme != "ooc")
-    throw usage_error(errc::not_a_store,
-                      "store '" + url + "' has no servers to ask; write ooc://HOST:PORT");
+    throw usage_error(errc::not_a_store, "store '" + url + "' has no servers to ask; write ooc://HOST:PORT");
   return storage::server_address_of(parsed);
 }
 
@@ -129,8 +126,7 @@ pulse ping_metadata(const std::string& metadata, const asker& who) {
       [&](metadata_connection&) { return metadata_client(metadata, who).statistics().version; });
 }
 
-pulse ping_node(std::uint32_t node, const std::string& address, const std::string& store_uuid,
-                const asker& who) {
+pulse ping_node(std::uint32_t node, const std::string& address, const std::string& store_uuid, const asker& who) {
   pulse p;
   p.name = "iod " + std::to_string(node);
   p.address = address;
@@ -147,8 +143,7 @@ std::vector<pulse> without_others_sockets(const std::vector<pulse>& all) {
   std::vector<pulse> left;
   for (const pulse& p : all) {
     const auto answers = [&](const pulse& other) { return other.up && other.name == p.name; };
-    if (p.up || !p.address.starts_with("unix:") || std::ranges::none_of(all, answers))
-      left.push_back(p);
+    if (p.up || !p.address.starts_with("unix:") || std::ranges::none_of(all, answers)) left.push_back(p);
   }
   return left;
 }
@@ -164,8 +159,14 @@ std::vector<pulse> ping_all(const std::string& metadata, const asker& who) {
   for (const storage::node_info& n : cluster.nodes) {
     const std::uint32_t node = index++;
     if (!n.refused.empty()) {
-      all.push_back({"iod " + std::to_string(node), n.addresses.empty() ? "" : n.addresses.front(), false, 0, 0, {},
-                     n.refused, true});
+      all.push_back({"iod " + std::to_string(node),
+                     n.addresses.empty() ? "" : n.addresses.front(),
+                     false,
+                     0,
+                     0,
+                     {},
+                     n.refused,
+                     true});
       continue;
     }
     for (const std::string& address : n.addresses)
@@ -192,10 +193,9 @@ double microseconds_since(steady_clock::time_point start) {
 
 }  // namespace
 
-node_answer ask_node(std::uint32_t index, const storage::node_info& node,
-                     const std::string& store_uuid, const asker& who) {
-  failure why{{EHOSTUNREACH, std::generic_category()},
-              "it has never registered with the metadata server"};
+node_answer ask_node(std::uint32_t index, const storage::node_info& node, const std::string& store_uuid,
+                     const asker& who) {
+  failure why{{EHOSTUNREACH, std::generic_category()}, "it has never registered with the metadata server"};
   for (const std::string& address : node.addresses) {
     try {
       const auto c = connected_to_node(address, index, store_uuid, who);
@@ -211,8 +211,8 @@ node_answer ask_node(std::uint32_t index, const storage::node_info& node,
   return {};
 }
 
-wire::node_statistics ask_statistics(std::uint32_t index, const storage::node_info& node,
-                                     const std::string& store_uuid, const asker& who) {
+wire::node_statistics ask_statistics(std::uint32_t index, const storage::node_info& node, const std::string& store_uuid,
+                                     const asker& who) {
   return ask_node(index, node, store_uuid, who).said;
 }
 

@@ -44,8 +44,7 @@ struct pulse {
 storage::cluster_info ask_cluster(const std::string& metadata, const asker& who);
 pulse ping_metadata(const std::string& metadata, const asker& who);
 /// I/O server `node` at one of its addresses.
-pulse ping_node(std::uint32_t node, const std::string& address, const std::string& store_uuid,
-                const asker& who);
+pulse ping_node(std::uint32_t node, const std::string& address, const std::string& store_uuid, const asker& who);
 /// Every server at every one of its addresses, all at once.  One that has never registered is down.
 /// A Unix socket of another host is left out where its server answers at another address.
 /// Of one that the metadata server refuses `why` says what it says.
@@ -64,11 +63,11 @@ struct metadata_answer {
 };
 
 /// I/O server `index`, asked at the first of its addresses that answers.
-node_answer ask_node(std::uint32_t index, const storage::node_info& node,
-                     const std::string& store_uuid, const asker& who);
+node_answer ask_node(std::uint32_t index, const storage::node_info& node, const std::string& store_uuid,
+                     const asker& who);
 /// The statistics of the same.
-wire::node_statistics ask_statistics(std::uint32_t index, const storage::node_info& node,
-                                     const std::string& store_uuid, const asker& who);
+wire::node_statistics ask_statistics(std::uint32_t index, const storage::node_info& node, const std::string& store_uuid,
+                                     const asker& who);
 metadata_answer ask_metadata(const std::string& metadata, const asker& who);
 
 }  // namespace ooc::cluster

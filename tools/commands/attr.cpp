@@ -35,8 +35,7 @@ int run_attr(const command& self, const std::vector<std::string>& arguments) {
       return success;
     }
     const auto found = e.attributes.find(key);
-    if (found == e.attributes.end())
-      throw usage_mistake("'" + e.path + "' has no attribute '" + key + "'");
+    if (found == e.attributes.end()) throw usage_mistake("'" + e.path + "' has no attribute '" + key + "'");
     std::cout << found->second << "\n";
   }
   return success;

@@ -12,8 +12,7 @@ namespace {
 
 int run_cat(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
-  line.option()("buffer", po::value<std::string>()->value_name("BYTES"),
-                "memory for the buffer; otherwise 8MiB");
+  line.option()("buffer", po::value<std::string>()->value_name("BYTES"), "memory for the buffer; otherwise 8MiB");
   line.positional("PATH", true);
   if (!line.parse(arguments)) return success;
   const std::uint64_t buffer = std::max<std::uint64_t>(4096, line.bytes("buffer", 8_MiB));
@@ -28,8 +27,8 @@ int run_cat(const command& self, const std::vector<std::string>& arguments) {
     memory.resize(static_cast<std::size_t>(std::min(f.meta.size, buffer)));
     for (std::uint64_t at = 0; at < f.meta.size; at += memory.size()) {
       check_interrupted();
-      const auto part = std::span(memory).first(
-          static_cast<std::size_t>(std::min<std::uint64_t>(memory.size(), f.meta.size - at)));
+      const auto part =
+          std::span(memory).first(static_cast<std::size_t>(std::min<std::uint64_t>(memory.size(), f.meta.size - at)));
       throw_if(f.file->read(request::contiguous(at, part.size()), part.data()));
       out.append(part);
     }

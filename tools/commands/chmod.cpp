@@ -19,8 +19,7 @@ using storage::entry_kind;
 
 /// Calls f for the entry, and with -r for what is below it: after it, or, `inside_first`, before it.
 template <class F>
-void walk(storage::metadata_service& metadata, const entry& e, bool recursive, bool inside_first,
-          const F& f) {
+void walk(storage::metadata_service& metadata, const entry& e, bool recursive, bool inside_first, const F& f) {
   std::vector<entry> below;
   if (!inside_first) f(e);
   if (recursive && e.kind == entry_kind::folder) below = metadata.list(e.path);
@@ -29,7 +28,8 @@ void walk(storage::metadata_service& metadata, const entry& e, bool recursive, b
 }
 
 [[noreturn]] void no_mode(const std::string& text) {
-  throw usage_mistake("'" + text + "' is not a mode; write three octal digits, for instance 640, or changes, "
+  throw usage_mistake("'" + text +
+                      "' is not a mode; write three octal digits, for instance 640, or changes, "
                       "for instance u+rw,g-w");
 }
 
@@ -48,8 +48,7 @@ std::vector<mode_change> mode_changes(const std::string& text) {
   const auto r = std::from_chars(text.data(), text.data() + text.size(), octal, 8);
   if (r.ec == std::errc() && r.ptr == text.data() + text.size()) {
     if (octal > 0777) no_mode(text);
-    return {{0700, '=', octal >> 6, false, 0}, {0070, '=', octal >> 3 & 7, false, 0},
-            {0007, '=', octal & 7, false, 0}};
+    return {{0700, '=', octal >> 6, false, 0}, {0070, '=', octal >> 3 & 7, false, 0}, {0007, '=', octal & 7, false, 0}};
   }
   std::vector<mode_change> all;
   for (std::size_t at = 0;; ++at) {
@@ -97,10 +96,10 @@ template <class Known>
 std::uint32_t id(const std::string& text, const char* what, const Known& known) {
   std::uint32_t n = 0;
   const auto r = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (!text.empty() && r.ec == std::errc() && r.ptr == text.data() + text.size() && n != storage::keep_id)
-    return n;
+  if (!text.empty() && r.ec == std::errc() && r.ptr == text.data() + text.size() && n != storage::keep_id) return n;
   if (const std::optional<std::uint32_t> named = known(text.c_str())) return *named;
-  throw usage_mistake("'" + text + "' is no " + what + " of this host; write USER, USER:GROUP or :GROUP, by "
+  throw usage_mistake("'" + text + "' is no " + what +
+                      " of this host; write USER, USER:GROUP or :GROUP, by "
                       "name or in numbers (`id -u`, `id -g`)");
 }
 
@@ -131,10 +130,9 @@ int run_chmod(const command& self, const std::vector<std::string>& arguments) {
   for (const auto& [store, path] : all) {
     auto& metadata = store.core()->metadata();
     const auto& core = store.core();
-    walk(metadata, metadata.lookup(path), line.recursive(), closes,
-         [&](const entry& e) {
-           core->set_mode(e.path, changed(e.mode, e.kind == entry_kind::folder, changes) & 07777);
-         });
+    walk(metadata, metadata.lookup(path), line.recursive(), closes, [&](const entry& e) {
+      core->set_mode(e.path, changed(e.mode, e.kind == entry_kind::folder, changes) & 07777);
+    });
   }
   return success;
 }
@@ -164,9 +162,8 @@ int run_chown(const command& self, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const command chmod{"chmod", "chmod [-r] MODE PATH...",
-                    "Changes who may read and write: 640, or u+rw,g-w.", run_chmod};
-const command chown{"chown", "chown [-r] [USER][:GROUP] PATH...",
-                    "Changes owner and group, by name or number.", run_chown};
+const command chmod{"chmod", "chmod [-r] MODE PATH...", "Changes who may read and write: 640, or u+rw,g-w.", run_chmod};
+const command chown{"chown", "chown [-r] [USER][:GROUP] PATH...", "Changes owner and group, by name or number.",
+                    run_chown};
 
 }  // namespace ooc::tool

@@ -17,23 +17,22 @@ int run_cp(const command& self, const std::vector<std::string>& arguments) {
   for (const transfer& t : all)
     if (t.source.kind == storage::entry_kind::folder && !line.recursive())
       throw usage_mistake("'" + t.source.path + "' is a folder; give -r to copy everything in it");
-  copy(line,
-       "cp " + (all.size() == 1 ? all[0].source.path : std::to_string(all.size()) + " sources"),
-       all, [](const std::vector<transfer>&) {}, bad);
+  copy(
+      line, "cp " + (all.size() == 1 ? all[0].source.path : std::to_string(all.size()) + " sources"), all,
+      [](const std::vector<transfer>&) {}, bad);
   return bad.status();
 }
 
 }  // namespace
 
-const command cp{
-    "cp", "cp [options] SOURCE... DESTINATION",
-    "Copies files and folders, within a store, between stores, and from and to plain files:\n"
-    "local:... and ooc://... name a store and a path in it, file:PATH, ./PATH and ../PATH a plain "
-    "file,\n"
-    "- standard input or output.  Anything else is a path in the store of --store or OOC_STORE, "
-    "or,\n"
-    "beside a URL, a plain file.  Files that are there are replaced when the copy is complete.  What\n"
-    "cannot be copied is named; the others are, and the status is 1.",
-    run_cp};
+const command cp{"cp", "cp [options] SOURCE... DESTINATION",
+                 "Copies files and folders, within a store, between stores, and from and to plain files:\n"
+                 "local:... and ooc://... name a store and a path in it, file:PATH, ./PATH and ../PATH a plain "
+                 "file,\n"
+                 "- standard input or output.  Anything else is a path in the store of --store or OOC_STORE, "
+                 "or,\n"
+                 "beside a URL, a plain file.  Files that are there are replaced when the copy is complete.  What\n"
+                 "cannot be copied is named; the others are, and the status is 1.",
+                 run_cp};
 
 }  // namespace ooc::tool

@@ -11,14 +11,11 @@ namespace ooc::tool {
 
 namespace {
 
-void print_row(const std::string& what, std::uint64_t bytes, std::uint64_t free,
-               const std::string& name) {
+void print_row(const std::string& what, std::uint64_t bytes, std::uint64_t free, const std::string& name) {
   char text[160];
-  std::snprintf(
-      text, sizeof text, "%-6s %10s %10s %4.0f %%  ", what.c_str(),
-      human_bytes(static_cast<double>(bytes)).c_str(),
-      human_bytes(static_cast<double>(free)).c_str(),
-      bytes == 0 ? 0 : 100.0 * (1.0 - static_cast<double>(free) / static_cast<double>(bytes)));
+  std::snprintf(text, sizeof text, "%-6s %10s %10s %4.0f %%  ", what.c_str(),
+                human_bytes(static_cast<double>(bytes)).c_str(), human_bytes(static_cast<double>(free)).c_str(),
+                bytes == 0 ? 0 : 100.0 * (1.0 - static_cast<double>(free) / static_cast<double>(bytes)));
   std::cout << text << name << "\n";
 }
 
@@ -29,8 +26,8 @@ int run_df(const command& self, const std::vector<std::string>& arguments) {
   line.positional("URL");
   if (!line.parse(arguments)) return success;
   const std::string url = line.store_url("URL");
-  const auto all = url.starts_with("ooc:") ? served_disks(url, line.text_or("key", ""))
-                                           : local_disks(line.open_store_of("URL"));
+  const auto all =
+      url.starts_with("ooc:") ? served_disks(url, line.text_or("key", "")) : local_disks(line.open_store_of("URL"));
   const auto [bytes, free, complete] = sum_of(all);
   if (line.has("json")) {
     nlohmann::json nodes = nlohmann::json::array();
@@ -60,8 +57,7 @@ int run_df(const command& self, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const command df{
-    "df", "df [options] [URL]",
-    "Tells the size of every node's disk and what is free; the total counts a shared disk once.", run_df};
+const command df{"df", "df [options] [URL]",
+                 "Tells the size of every node's disk and what is free; the total counts a shared disk once.", run_df};
 
 }  // namespace ooc::tool

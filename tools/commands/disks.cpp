@@ -40,8 +40,7 @@ std::vector<disk> local_disks(const ooc::store& store) {
     disk d;
     d.name = n->name();
     struct statvfs v {};
-    if (::statvfs(d.name.c_str(), &v) != 0)
-      throw io_error({errno, std::generic_category()}, "'" + d.name + "'");
+    if (::statvfs(d.name.c_str(), &v) != 0) throw io_error({errno, std::generic_category()}, "'" + d.name + "'");
     d.bytes = std::uint64_t{v.f_blocks} * v.f_frsize;
     d.free = std::uint64_t{v.f_bavail} * v.f_frsize;
     struct ::stat st {};

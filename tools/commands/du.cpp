@@ -53,8 +53,7 @@ int run_du(const command& self, const std::vector<std::string>& arguments) {
   line.positional("PATH", true);
   if (!line.parse(without_h(arguments))) return success;
   std::vector<used> all;
-  const auto named =
-      line.texts("PATH").empty() ? std::vector<located>{line.locate("")} : line.locate_all("PATH");
+  const auto named = line.texts("PATH").empty() ? std::vector<located>{line.locate("")} : line.locate_all("PATH");
   for (const auto& [store, path] : named) {
     auto& metadata = store.core()->metadata();
     std::vector<used> folders;
@@ -64,14 +63,12 @@ int run_du(const command& self, const std::vector<std::string>& arguments) {
   }
   if (line.has("json")) {
     nlohmann::json j = nlohmann::json::array();
-    for (const used& u : all)
-      j.push_back({{"path", u.path}, {"bytes", u.bytes}, {"files", u.files}});
+    for (const used& u : all) j.push_back({{"path", u.path}, {"bytes", u.bytes}, {"files", u.files}});
     print(j);
     return success;
   }
   for (const used& u : all) {
-    const std::string size =
-        line.has("bytes") ? std::to_string(u.bytes) : human_bytes(static_cast<double>(u.bytes));
+    const std::string size = line.has("bytes") ? std::to_string(u.bytes) : human_bytes(static_cast<double>(u.bytes));
     std::printf("%-11s %s%s\n", size.c_str(), printable(u.path).c_str(), u.folder ? "/" : "");
   }
   return std::fflush(stdout) == 0 ? success : failed;
@@ -80,6 +77,8 @@ int run_du(const command& self, const std::vector<std::string>& arguments) {
 }  // namespace
 
 const command du{"du", "du [options] [PATH]...",
-                 "Adds up the sizes of files below each folder; sparse files count in full, arrays without what they may still grow to.", run_du};
+                 "Adds up the sizes of files below each folder; sparse files count in full, arrays without what they "
+                 "may still grow to.",
+                 run_du};
 
 }  // namespace ooc::tool

@@ -171,7 +171,8 @@ int run_export(const command& self, const std::vector<std::string>& arguments) {
   std::optional<progress> bar;
   std::optional<salvage> rescue = salvage::of(line, source.meta.array);
   const auto read = [&](const storage::index& lower, const storage::index& upper, std::byte* memory) {
-    return source.file->read(storage::box_request(array, moved(lower, wanted.lower), moved(upper, wanted.lower)), memory);
+    return source.file->read(storage::box_request(array, moved(lower, wanted.lower), moved(upper, wanted.lower)),
+                             memory);
   };
   const auto fill = [&](const storage::index& lower, const storage::index& upper, std::span<std::byte> slab) {
     const failure f = read(lower, upper, slab.data());
@@ -218,8 +219,8 @@ int run_export(const command& self, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const command export_array{"export", "export [options] PATH FILE",
-                           "Copies an array, or a box of it, out of the store: to a .npy, raw (row-major) or HDF5 file.",
-                           run_export};
+const command export_array{
+    "export", "export [options] PATH FILE",
+    "Copies an array, or a box of it, out of the store: to a .npy, raw (row-major) or HDF5 file.", run_export};
 
 }  // namespace ooc::tool

@@ -28,8 +28,9 @@ void add_target_options(command_line& line) {
   line.option()("force,f", "replace the file that PATH is, if there is one");
   line.option()("tile", po::value<std::string>()->value_name("NxM"),
                 "store in tiles of this shape instead of row-major");
-  line.option()("max-extents", po::value<std::string>()->value_name("NxM"),
-                "what resize() may make of the extents: with --tile a number for each dimension, else one for the first");
+  line.option()(
+      "max-extents", po::value<std::string>()->value_name("NxM"),
+      "what resize() may make of the extents: with --tile a number for each dimension, else one for the first");
   add_striping_options(line);
   line.option()("sparse", "reserve no space beforehand");
 }
@@ -91,7 +92,8 @@ void check_options(const command_line& line) {
   for (const char* into : {"append", "at"})
     for (const char* o : {"force", "tile", "max-extents", "sf", "nn", "sn", "sparse"})
       if (line.has(into) && line.has(o))
-        throw usage_mistake(std::string("--") + o + " is for a new array, and --" + into + " writes into one that is there");
+        throw usage_mistake(std::string("--") + o + " is for a new array, and --" + into +
+                            " writes into one that is there");
 }
 
 /// The attributes of groups become those of the folders.
@@ -146,7 +148,8 @@ int run_import(const command& self, const std::vector<std::string>& arguments) {
   if (where.path.ends_with('/')) {
     const auto names = arrays_in(line, file);
     if (!names.empty() && dataset.empty()) return import_tree(line, file, names, where);
-    if (!names.empty()) return import_one(line, file, dataset, {where.store, join(where.path, trimmed(dataset))}), success;
+    if (!names.empty())
+      return import_one(line, file, dataset, {where.store, join(where.path, trimmed(dataset))}), success;
   }
   import_one(line, file, dataset, where);
   return success;
@@ -154,8 +157,8 @@ int run_import(const command& self, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const command import_array{"import", "import [options] FILE PATH",
-                           "Copies a .npy, .npz, raw or HDF5 (NetCDF-4) file into the store; all arrays of one to PATH/.",
-                           run_import};
+const command import_array{
+    "import", "import [options] FILE PATH",
+    "Copies a .npy, .npz, raw or HDF5 (NetCDF-4) file into the store; all arrays of one to PATH/.", run_import};
 
 }  // namespace ooc::tool

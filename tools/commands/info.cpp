@@ -42,8 +42,8 @@ int run_info(const command& self, const std::vector<std::string>& arguments) {
            {"mapping", detail::describe_mapping()}});
     return success;
   }
-  std::cout << "store  " << store.url() << "\nuuid   " << store.uuid() << "\nfiles  "
-            << files.size() << ", " << human_bytes(static_cast<double>(bytes)) << "\n";
+  std::cout << "store  " << store.url() << "\nuuid   " << store.uuid() << "\nfiles  " << files.size() << ", "
+            << human_bytes(static_cast<double>(bytes)) << "\n";
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     std::cout << "node " << i << " " << nodes[i]["name"].get<std::string>();
     if (nodes[i].contains("available_bytes"))

@@ -31,8 +31,7 @@ std::vector<std::uint32_t> groups_of(const passwd& user) {
   auto n = static_cast<int>(all.size());
   // The usual group comes first.
   if (::getgrouplist(user.pw_name, user.pw_gid, all.data(), &n) < 0 || n > int{most_groups})
-    throw usage_mistake("user '" + std::string(user.pw_name) + "' is in more than " +
-                        std::to_string(most_groups) +
+    throw usage_mistake("user '" + std::string(user.pw_name) + "' is in more than " + std::to_string(most_groups) +
                         " groups; name those that count in the store: --groups GID,GID...");
   return {all.begin(), all.begin() + n};
 }
@@ -44,8 +43,7 @@ std::vector<std::uint32_t> read_groups(const std::string& text) {
     std::uint32_t gid = 0;
     if (!is_number(one, gid)) {
       const group* known = ::getgrnam(one.c_str());
-      if (known == nullptr)
-        throw usage_mistake("--groups: group '" + one + "' is not known on this machine");
+      if (known == nullptr) throw usage_mistake("--groups: group '" + one + "' is not known on this machine");
       gid = known->gr_gid;
     }
     groups.push_back(gid);
@@ -94,12 +92,12 @@ int run_keygen(const command& self, const std::vector<std::string>& arguments) {
   } else {
     const wire::key_ptr cluster = wire::find_key(line.text_or("key", ""));
     if (!cluster)
-      throw usage_mistake("a user's key is made from the cluster key, and there is none: name its file "
-                          "with --key FILE");
+      throw usage_mistake(
+          "a user's key is made from the cluster key, and there is none: name its file "
+          "with --key FILE");
     // A key of the second in which others were revoked would be one of those.
     const wire::key_user user = named(line);
-    const auto revoked =
-        wire::revocations::read(wire::revocations_of(wire::find_key_file(line.text_or("key", ""))));
+    const auto revoked = wire::revocations::read(wire::revocations_of(wire::find_key_file(line.text_or("key", ""))));
     cluster->for_user(user, revoked.until(user.uid) + 1)->write(file);
   }
   std::cout << file << "\n";
@@ -120,8 +118,9 @@ int run_revoke(const command& self, const std::vector<std::string>& arguments) {
     throw usage_mistake("user '" + user + "' is not known on this machine; give the user's number");
   const auto key_file = wire::find_key_file(line.text_or("key", ""));
   if (key_file.empty())
-    throw usage_mistake("the list of revoked keys is beside the metadata server's cluster key, and there is no "
-                        "key here: name its file with --key FILE");
+    throw usage_mistake(
+        "the list of revoked keys is beside the metadata server's cluster key, and there is no "
+        "key here: name its file with --key FILE");
   if (const auto key = wire::access_key::read(key_file); !key->of_cluster())
     throw usage_mistake("'" + key_file.string() + "' is the key of user " + key->holder().user->name +
                         "; the list of revoked keys is beside the cluster key");

@@ -13,8 +13,7 @@ namespace {
 using storage::entry;
 using storage::entry_kind;
 
-void collect(storage::metadata_service& metadata, const std::string& path, bool recursive,
-             std::vector<entry>& out) {
+void collect(storage::metadata_service& metadata, const std::string& path, bool recursive, std::vector<entry>& out) {
   for (entry& e : metadata.list(path)) {
     const bool descend = recursive && e.kind == entry_kind::folder;
     const std::string below = e.path;
@@ -49,10 +48,9 @@ int run_ls(const command& self, const std::vector<std::string>& arguments) {
   }
   for (const entry& e : entries) {
     if (line.has("long"))
-      std::cout << mode_text(e) << ' ' << std::setw(5) << e.owner << ' ' << std::setw(5) << e.group
-                << ' ' << std::setw(9)
-                << (e.kind == entry_kind::file ? human_bytes(static_cast<double>(e.size)) : "-")
-                << "  " << time_text(e.changed_ns) << "  ";
+      std::cout << mode_text(e) << ' ' << std::setw(5) << e.owner << ' ' << std::setw(5) << e.group << ' '
+                << std::setw(9) << (e.kind == entry_kind::file ? human_bytes(static_cast<double>(e.size)) : "-") << "  "
+                << time_text(e.changed_ns) << "  ";
     std::cout << printable(e.path) << (e.kind == entry_kind::folder ? "/" : "");
     if (line.has("long") && !e.array.extents.empty()) std::cout << "  (" << describe(e) << ")";
     std::cout << "\n";

@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <filesystem>
 #include <iostream>
-#include <set>
 #include <optional>
+#include <set>
 #include <sstream>
 
 #include "base/command.hpp"
@@ -60,8 +60,8 @@ class daemon_start {
 };
 
 // Options that mount(8) and fstab hand on and that mean nothing to this program.
-const std::set<std::string> for_others{"rw",     "defaults", "auto",   "noauto", "nofail", "user",
-                                       "nouser", "users",    "_netdev", "exec",  "suid",   "dev"};
+const std::set<std::string> for_others{"rw",     "defaults", "auto",    "noauto", "nofail", "user",
+                                       "nouser", "users",    "_netdev", "exec",   "suid",   "dev"};
 const std::set<std::string> for_fuse{"allow_other", "allow_root", "auto_unmount", "noexec", "nosuid",
                                      "nodev",       "noatime",    "sync",         "dirsync"};
 
@@ -78,7 +78,8 @@ void take_options(const std::string& list, mount::mount_options& o, std::string&
     else if (for_fuse.count(one) != 0)
       o.fuse.push_back(one);
     else
-      throw usage_mistake("-o " + one + " is unknown; there are ro, single, key=FILE, allow_other, "
+      throw usage_mistake("-o " + one +
+                          " is unknown; there are ro, single, key=FILE, allow_other, "
                           "allow_root, auto_unmount, noexec, nosuid, nodev, noatime, sync and dirsync");
   }
 }
@@ -140,8 +141,8 @@ int run_umount(const command& self, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const command mount_store{"mount", "mount [options] URL FOLDER",
-                          "Shows a store as a folder, for every program.", run_mount};
+const command mount_store{"mount", "mount [options] URL FOLDER", "Shows a store as a folder, for every program.",
+                          run_mount};
 const command umount_store{"umount", "umount [options] FOLDER", "Ends what `ooc mount` began.", run_umount};
 
 }  // namespace ooc::tool

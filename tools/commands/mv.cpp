@@ -40,8 +40,7 @@ int run_mv(const command& self, const std::vector<std::string>& arguments) {
     if (t.from->identity() == t.to->identity()) continue;
     if (t.source.kind == entry_kind::folder && t.from->identity().empty() &&
         std::filesystem::is_symlink(std::filesystem::path(t.source.path + "/").parent_path()))
-      throw usage_mistake("'" + t.source.path +
-                          "' is a symbolic link to a folder; move the folder that it leads to");
+      throw usage_mistake("'" + t.source.path + "' is a symbolic link to a folder; move the folder that it leads to");
     check_all_unused(*t.from, t.source);
     far.push_back(t);
   }
@@ -52,20 +51,19 @@ int run_mv(const command& self, const std::vector<std::string>& arguments) {
         bad.add(e.what());
       }
   if (!far.empty())
-    copy(line,
-         "mv " + (far.size() == 1 ? far[0].source.path : std::to_string(far.size()) + " sources"),
-         far, [&](const std::vector<transfer>& items) { remove_copied(items, bad); }, bad);
+    copy(
+        line, "mv " + (far.size() == 1 ? far[0].source.path : std::to_string(far.size()) + " sources"), far,
+        [&](const std::vector<transfer>& items) { remove_copied(items, bad); }, bad);
   return bad.status();
 }
 
 }  // namespace
 
-const command mv{
-    "mv", "mv [options] SOURCE... DESTINATION",
-    "Gives files and folders a new path; to another store, or from and to plain files, it copies "
-    "and\n"
-    "then removes.  The arguments are as in `ooc cp`.  Files that are there are replaced.  What cannot\n"
-    "be moved is named and stays; the others are moved, and the status is 1.",
-    run_mv};
+const command mv{"mv", "mv [options] SOURCE... DESTINATION",
+                 "Gives files and folders a new path; to another store, or from and to plain files, it copies "
+                 "and\n"
+                 "then removes.  The arguments are as in `ooc cp`.  Files that are there are replaced.  What cannot\n"
+                 "be moved is named and stays; the others are moved, and the status is 1.",
+                 run_mv};
 
 }  // namespace ooc::tool

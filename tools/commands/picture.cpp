@@ -48,8 +48,7 @@ slice parse_slice(const std::string& text, const index& extents) {
     const bool still = d + 2 < extents.size();
     if (!still) shown.push_back(d);
     const auto middle = extents[d] / 2;
-    ranges += (d == 0 ? "" : ",") +
-              (still ? std::to_string(middle) + ":" + std::to_string(middle + 1) : ":");
+    ranges += (d == 0 ? "" : ",") + (still ? std::to_string(middle) + ":" + std::to_string(middle + 1) : ":");
   }
   slice s;
   try {
@@ -60,9 +59,8 @@ slice parse_slice(const std::string& text, const index& extents) {
                         (extents.size() > 1 ? "0,:" : "0:1"));
   }
   if (shown.empty() || shown.size() > 2)
-    throw usage_mistake(
-        "--slice: '" + text + "' has " + std::to_string(shown.size()) +
-        " ranges, and a picture shows one or two dimensions; give a number for each of the others");
+    throw usage_mistake("--slice: '" + text + "' has " + std::to_string(shown.size()) +
+                        " ranges, and a picture shows one or two dimensions; give a number for each of the others");
   s.down = shown.front();
   s.across = shown.back();
   return s;
@@ -113,8 +111,7 @@ std::uint64_t offset_of(const storage::array_description& a, const index& at) {
   return storage::box_request(a, at, after).entries()[0].file_offset;
 }
 
-void read(const storage::opened_file& f, const slice& s, const sampling& n,
-          std::span<std::byte> out) {
+void read(const storage::opened_file& f, const slice& s, const sampling& n, std::span<std::byte> out) {
   const auto& a = f.meta.array;
   const std::uint64_t size = a.element_size;
   if (a.tile.empty()) {
@@ -160,26 +157,22 @@ int run_picture(const command& self, const std::vector<std::string>& arguments) 
                 "what is shown: a number or a range for each dimension, for instance 5,:,0:100; "
                 "otherwise the last two "
                 "dimensions, in the middle of the others");
-  line.option()("size", po::value<std::uint32_t>()->value_name("N"),
-                "at most N rows and N columns; otherwise 512");
-  line.option()(
-      "range", po::value<std::string>()->value_name("LOW:HIGH"),
-      "values of the darkest and the lightest colour; otherwise the least and the largest shown");
+  line.option()("size", po::value<std::uint32_t>()->value_name("N"), "at most N rows and N columns; otherwise 512");
+  line.option()("range", po::value<std::string>()->value_name("LOW:HIGH"),
+                "values of the darkest and the lightest colour; otherwise the least and the largest shown");
   line.option()("force,f", "replace the file if it is there");
   line.positional("PATH");
   line.positional("FILE");
   if (!line.parse(arguments)) return success;
   const std::string path = line.required("PATH"), file = line.required("FILE");
   const std::uint64_t most = line.number("size", 512);
-  if (most < 1 || most > 16384)
-    throw usage_mistake("--size: " + std::to_string(most) + " is not 1 to 16384");
+  if (most < 1 || most > 16384) throw usage_mistake("--size: " + std::to_string(most) + " is not 1 to 16384");
 
   const located l = line.locate(path);
   const storage::opened_file f = l.store.core()->open(l.path, storage::open_mode::read);
   const auto& a = f.meta.array;
   if (a.extents.empty())
-    throw usage_mistake("'" + f.meta.path +
-                        "' is a file of bytes; a picture shows arrays, which `ooc import` makes");
+    throw usage_mistake("'" + f.meta.path + "' is a file of bytes; a picture shows arrays, which `ooc import` makes");
   if (a.element_type.empty() || a.element_type.starts_with("struct"))
     throw usage_mistake("'" + f.meta.path + "' has elements of " + std::to_string(a.element_size) +
                         " bytes that are no numbers, and a picture shows numbers");
@@ -210,8 +203,7 @@ int run_picture(const command& self, const std::vector<std::string>& arguments) 
     const std::string text = line.text("range");
     char extra = 0;
     if (std::sscanf(text.c_str(), "%lf:%lf%c", &low, &high, &extra) != 2 || !(low < high))
-      throw usage_mistake("--range: '" + text +
-                          "' is no range of values; write for instance 0:1.5");
+      throw usage_mistake("--range: '" + text + "' is no range of values; write for instance 0:1.5");
   }
   // One dimension is a strip.
   const std::size_t strip = n.height == 1 && s.down == s.across ? 32 : 1;
@@ -226,8 +218,8 @@ int run_picture(const command& self, const std::vector<std::string>& arguments) 
            (d == s.down || d == s.across ? ":" + std::to_string(s.part.upper[d]) : "");
   std::fprintf(file == "-" ? stderr : stdout,
                "%s[%s]: %llu x %llu of %llu x %llu elements, from %g (dark) to %g (light)\n",
-               printable(f.meta.path).c_str(), box.c_str(),
-               static_cast<unsigned long long>(n.height), static_cast<unsigned long long>(n.width),
+               printable(f.meta.path).c_str(), box.c_str(), static_cast<unsigned long long>(n.height),
+               static_cast<unsigned long long>(n.width),
                static_cast<unsigned long long>(s.down == s.across ? 1 : extents[s.down]),
                static_cast<unsigned long long>(extents[s.across]), low, high);
   return std::fflush(stdout) == 0 ? success : failed;
@@ -235,10 +227,9 @@ int run_picture(const command& self, const std::vector<std::string>& arguments) 
 
 }  // namespace
 
-const command picture{
-    "picture", "picture [options] PATH FILE",
-    "Draws an array, or a slice of it, as a PNG of every k-th element; reads no others but their "
-    "neighbours.",
-    run_picture};
+const command picture{"picture", "picture [options] PATH FILE",
+                      "Draws an array, or a slice of it, as a PNG of every k-th element; reads no others but their "
+                      "neighbours.",
+                      run_picture};
 
 }  // namespace ooc::tool

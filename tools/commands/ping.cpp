@@ -41,8 +41,8 @@ int run_ping(const command& self, const std::vector<std::string>& arguments) {
   for (const cluster::pulse& p : all) {
     char text[96] = "";
     if (p.up)
-      std::snprintf(text, sizeof text, "up  %.0f us, incarnation %016llx, version ",
-                    p.round_trip_us, static_cast<unsigned long long>(p.incarnation));
+      std::snprintf(text, sizeof text, "up  %.0f us, incarnation %016llx, version ", p.round_trip_us,
+                    static_cast<unsigned long long>(p.incarnation));
     std::cout << p.name << "  " << (p.address.empty() ? "" : p.address + "  ")
               << (p.up ? text + p.version : "down: " + p.why) << "\n";
   }
@@ -52,7 +52,6 @@ int run_ping(const command& self, const std::vector<std::string>& arguments) {
 }  // namespace
 
 const command ping{"ping", "ping [options] [URL]",
-                   "Asks every server of a store for a sign of life; status 1 if one is down.",
-                   run_ping};
+                   "Asks every server of a store for a sign of life; status 1 if one is down.", run_ping};
 
 }  // namespace ooc::tool

@@ -26,8 +26,7 @@ int run_rm(const command& self, const std::vector<std::string>& arguments) {
     const storage::entry e = metadata.lookup(named.path);
     if (e.path.empty()) throw usage_mistake("the root folder cannot be removed");
     if (!line.recursive() && e.kind == storage::entry_kind::folder && !metadata.list(e.path).empty())
-      throw usage_mistake("'" + e.path +
-                          "' is a folder with something in it; give -r to remove it all");
+      throw usage_mistake("'" + e.path + "' is a folder with something in it; give -r to remove it all");
     collect(named.store, e, doomed);
   }
   for (const located& d : doomed) {
@@ -43,7 +42,6 @@ int run_rm(const command& self, const std::vector<std::string>& arguments) {
 }  // namespace
 
 const command rm{"rm", "rm [-r] PATH...",
-                 "Removes files and folders; not a file that somebody has open for writing as an array.",
-                 run_rm};
+                 "Removes files and folders; not a file that somebody has open for writing as an array.", run_rm};
 
 }  // namespace ooc::tool

@@ -12,13 +12,12 @@ namespace {
 
 /// "metad" and "iod-3" are names of servers.
 bool is_server(const std::string& name) {
-  return name == "metad" || (name.starts_with("iod-") && name.size() > 4 &&
-                             name.find_first_not_of("0123456789", 4) == name.npos);
+  return name == "metad" ||
+         (name.starts_with("iod-") && name.size() > 4 && name.find_first_not_of("0123456789", 4) == name.npos);
 }
 
 cluster::background_server server(const command_line& line, const command& self) {
-  if (!line.has("dir"))
-    throw usage_mistake("--dir is missing; usage: ooc " + std::string(self.usage));
+  if (!line.has("dir")) throw usage_mistake("--dir is missing; usage: ooc " + std::string(self.usage));
   const std::string name = line.required("NAME");
   if (!is_server(name)) throw usage_mistake("'" + name + "' is neither metad nor iod-NUMBER");
   return {std::filesystem::absolute(line.text("dir")), name};
@@ -38,10 +37,9 @@ int run_start(const command& self, const std::vector<std::string>& arguments) {
     std::cout << s.name() << " is running already\n";
     return success;
   }
-  s.start(cluster::find_program(s.name() == "metad" ? "ooc-metad" : "ooc-iod"),
-          line.texts("ARGUMENT"));
-  const bool listens = s.wait_listening(std::chrono::steady_clock::now() +
-                                        std::chrono::seconds(line.number("wait", 10)));
+  s.start(cluster::find_program(s.name() == "metad" ? "ooc-metad" : "ooc-iod"), line.texts("ARGUMENT"));
+  const bool listens =
+      s.wait_listening(std::chrono::steady_clock::now() + std::chrono::seconds(line.number("wait", 10)));
   std::cout << s.name() << " started" << (listens ? "" : ", and does not listen yet; its log is " + s.log().string())
             << "\n";
   return success;
@@ -56,8 +54,7 @@ int run_stop(const command& self, const std::vector<std::string>& arguments) {
   if (!line.parse(arguments)) return success;
   const cluster::background_server s = server(line, self);
   if (s.ask_to_stop()) {
-    s.wait_stopped(std::chrono::steady_clock::now() +
-                   std::chrono::seconds(line.number("wait", 60)));
+    s.wait_stopped(std::chrono::steady_clock::now() + std::chrono::seconds(line.number("wait", 60)));
     std::cout << s.name() << " stopped\n";
   } else {
     std::cout << s.name() << " was not running\n";
@@ -68,8 +65,8 @@ int run_stop(const command& self, const std::vector<std::string>& arguments) {
 }  // namespace
 
 const command start{"start", "start --dir DIR NAME -- ARGUMENTS",
-                    "Starts one server (metad, iod-0, ...) in the background, and waits until it listens or has ended.", run_start};
-const command stop{"stop", "stop --dir DIR NAME", "Stops a server that `ooc start` started.",
-                   run_stop};
+                    "Starts one server (metad, iod-0, ...) in the background, and waits until it listens or has ended.",
+                    run_start};
+const command stop{"stop", "stop --dir DIR NAME", "Stops a server that `ooc start` started.", run_stop};
 
 }  // namespace ooc::tool

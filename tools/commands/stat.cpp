@@ -45,29 +45,26 @@ int run_stat(const command& self, const std::vector<std::string>& arguments) {
     nlohmann::json j = to_json(e);
     if (e.kind == storage::entry_kind::file) j["data"] = nlohmann::json::array();
     for (const data_file& d : data_files(*l.store.core(), e))
-      j["data"].push_back(
-          {{"node", d.node}, {"where", d.where}, {"file", d.file}, {"bytes", d.bytes}});
+      j["data"].push_back({{"node", d.node}, {"where", d.where}, {"file", d.file}, {"bytes", d.bytes}});
     print(j);
     return success;
   }
   std::cout << "path      " << (e.path.empty() ? "/" : printable(e.path)) << "\n"
             << "holds     " << describe(e) << "\n";
   if (e.kind == storage::entry_kind::file) {
-    std::cout << "size      " << e.size << " bytes (" << human_bytes(static_cast<double>(e.size))
-              << ")" << (e.sparse ? ", sparse" : "")
+    std::cout << "size      " << e.size << " bytes (" << human_bytes(static_cast<double>(e.size)) << ")"
+              << (e.sparse ? ", sparse" : "")
               << (storage::stored_size(e) != e.size
                       ? "; its tiles have " + human_bytes(static_cast<double>(storage::stored_size(e)))
                       : "")
               << "\n"
-              << "striping  sn " << e.striping.sn << ", nn " << e.striping.nn << ", sf "
-              << e.striping.sf << " bytes\n"
+              << "striping  sn " << e.striping.sn << ", nn " << e.striping.nn << ", sf " << e.striping.sf << " bytes\n"
               << "id        " << e.id << "\n";
     for (const data_file& d : data_files(*l.store.core(), e))
-      std::cout << "bytes in  " << (d.file.starts_with('/') ? "" : d.where + ": ") << printable(d.file)
-                << " (" << d.bytes << ")\n";
+      std::cout << "bytes in  " << (d.file.starts_with('/') ? "" : d.where + ": ") << printable(d.file) << " ("
+                << d.bytes << ")\n";
   }
-  std::cout << "mode      " << mode_text(e) << ", owner " << e.owner << ", group " << e.group
-            << "\n"
+  std::cout << "mode      " << mode_text(e) << ", owner " << e.owner << ", group " << e.group << "\n"
             << "created   " << time_text(e.created_ns) << "\n"
             << "changed   " << time_text(e.changed_ns) << "\n";
   for (const auto& [key, value] : e.attributes)

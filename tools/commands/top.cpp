@@ -28,9 +28,7 @@ using std::chrono::milliseconds;
 class watcher {
  public:
   watcher(load_watch& watch, milliseconds interval)
-      : watch_(watch),
-        interval_(interval),
-        bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      : watch_(watch), interval_(interval), bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     looks_.wake();
   }
   watcher(const watcher&) = delete;
@@ -109,20 +107,11 @@ void show_until_quit(load_watch& watch, load_page page, milliseconds interval) {
     const std::size_t last = loads.size() < 2 ? 0 : loads.size() - 2;
     const std::size_t half = std::max<std::size_t>(1, lines / 2);
     switch (pressed->what) {
-      case terminal::key::end_of_input:
-        return;
-      case terminal::key::line_up:
-        page.first -= std::min<std::size_t>(1, page.first);
-        break;
-      case terminal::key::page_up:
-        page.first -= std::min(half, page.first);
-        break;
-      case terminal::key::line_down:
-        page.first = std::min(page.first + 1, last);
-        break;
-      case terminal::key::page_down:
-        page.first = std::min(page.first + half, last);
-        break;
+      case terminal::key::end_of_input: return;
+      case terminal::key::line_up: page.first -= std::min<std::size_t>(1, page.first); break;
+      case terminal::key::page_up: page.first -= std::min(half, page.first); break;
+      case terminal::key::line_down: page.first = std::min(page.first + 1, last); break;
+      case terminal::key::page_down: page.first = std::min(page.first + half, last); break;
       case terminal::key::other:
         if (pressed->character == 'q') return;
         if (const auto key = sort_key_of(pressed->character)) page.sorted = *key;
@@ -165,8 +154,7 @@ nlohmann::json to_json(const loads_of_all& loads) {
 int run_top(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
   line.option()("once", "one look, then end; so it is, too, where there is no terminal");
-  line.option()("interval,i", po::value<double>()->value_name("SECONDS"),
-                "between two looks, otherwise 2");
+  line.option()("interval,i", po::value<double>()->value_name("SECONDS"), "between two looks, otherwise 2");
   line.option()("sort", po::value<std::string>()->value_name("KEY"),
                 "node, read, written, requests, latency, queue, memory, disk or clients");
   line.key_option();
@@ -184,8 +172,7 @@ int run_top(const command& self, const std::vector<std::string>& arguments) {
   page.sorted = sort_key_of(line.text_or("sort", "node"));
   page.url = line.store_url("URL");
   page.time = time_now();
-  load_watch watch(cluster::metadata_address(page.url),
-                   cluster::asker::of(page.url, line.text_or("key", "")));
+  load_watch watch(cluster::metadata_address(page.url), cluster::asker::of(page.url, line.text_or("key", "")));
   if (screen) {
     show_until_quit(watch, page, interval);
     return success;
@@ -195,8 +182,7 @@ int run_top(const command& self, const std::vector<std::string>& arguments) {
     std::this_thread::sleep_for(interval);
     const loads_of_all& loads = watch.look();
     if (json) {
-      std::cout << to_json(loads).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
-                << std::endl;
+      std::cout << to_json(loads).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
     } else {
       constexpr std::size_t wide = 120;
       page.time = time_now();
@@ -211,7 +197,6 @@ int run_top(const command& self, const std::vector<std::string>& arguments) {
 }  // namespace
 
 const command top{"top", "top [options] [URL]",
-                  "Shows what the servers of a store are doing: rates, queues, memory and disks.",
-                  run_top};
+                  "Shows what the servers of a store are doing: rates, queues, memory and disks.", run_top};
 
 }  // namespace ooc::tool

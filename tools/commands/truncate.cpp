@@ -20,8 +20,7 @@ std::uint64_t wanted_size(const std::string& text, const entry& e) {
   if (!relative) return n;
   if (text[0] == '-') return e.size - std::min(e.size, n);
   if (n > std::uint64_t{std::numeric_limits<std::int64_t>::max()} - e.size)
-    throw usage_mistake("--size: '" + text + "' more than '" + e.path +
-                        "' has passes 2^63 - 1 bytes");
+    throw usage_mistake("--size: '" + text + "' more than '" + e.path + "' has passes 2^63 - 1 bytes");
   return e.size + n;
 }
 
@@ -31,20 +30,18 @@ std::vector<std::uint64_t> wanted_extents(const entry& e, std::uint64_t size) {
   if (extents.empty()) return extents;
   const std::string it = "'" + e.path + "' holds an array (" + describe(e) + ")";
   if (!e.array.tile.empty())
-    throw usage_mistake(
-        it +
-        ", and only arrays in row-major order are cut to a size; resize it as an array (resize())");
+    throw usage_mistake(it +
+                        ", and only arrays in row-major order are cut to a size; resize it as an array (resize())");
   storage::array_description one_row = e.array;
   one_row.extents[0] = 1;
   const std::uint64_t row = storage::array_bytes(one_row);
   if (row == 0 || size % row != 0)
-    throw usage_mistake(it + ", and must keep whole rows: the size must be a multiple of " +
-                        std::to_string(row) + " bytes");
+    throw usage_mistake(it + ", and must keep whole rows: the size must be a multiple of " + std::to_string(row) +
+                        " bytes");
   extents[0] = size / row;
   if (!e.array.max_extents.empty() && extents[0] > e.array.max_extents[0])
-    throw usage_mistake(it + " that was made to have at most " +
-                        std::to_string(e.array.max_extents[0]) + " rows; " + std::to_string(size) +
-                        " bytes are " + std::to_string(extents[0]));
+    throw usage_mistake(it + " that was made to have at most " + std::to_string(e.array.max_extents[0]) + " rows; " +
+                        std::to_string(size) + " bytes are " + std::to_string(extents[0]));
   return extents;
 }
 
@@ -56,8 +53,7 @@ int run_truncate(const command& self, const std::vector<std::string>& arguments)
   add_striping_options(line);
   line.positional("PATH", true);
   if (!line.parse(arguments)) return success;
-  if (!line.has("size"))
-    throw usage_mistake("--size is missing; usage: ooc " + std::string(self.usage));
+  if (!line.has("size")) throw usage_mistake("--size is missing; usage: ooc " + std::string(self.usage));
   const std::string text = line.text("size");
   (void)wanted_size(text, {});
 
@@ -85,8 +81,8 @@ int run_truncate(const command& self, const std::vector<std::string>& arguments)
 
 }  // namespace
 
-const command truncate{
-    "truncate", "truncate -s BYTES PATH...",
-    "Cuts or extends files, and arrays by whole rows; makes files that are not there.", run_truncate};
+const command truncate{"truncate", "truncate -s BYTES PATH...",
+                       "Cuts or extends files, and arrays by whole rows; makes files that are not there.",
+                       run_truncate};
 
 }  // namespace ooc::tool

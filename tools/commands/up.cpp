@@ -40,8 +40,7 @@ cluster::cluster_settings settings(const command_line& line, const cluster::loca
   if (line.has("addresses")) s.addresses = split(line.text("addresses"));
   if (s.addresses.empty()) throw usage_mistake("--addresses: none is given");
   for (const std::string& a : s.addresses)
-    if (a.empty())
-      throw usage_mistake("--addresses: '" + line.text("addresses") + "' has an empty part");
+    if (a.empty()) throw usage_mistake("--addresses: '" + line.text("addresses") + "' has an empty part");
   return s;
 }
 
@@ -50,8 +49,7 @@ void add_host_options(command_line& line) {
                 "servers on several hosts; a line HOST metad|iod FOLDER [ADDRESS...] for each");
   line.option()("launcher", po::value<std::string>()->value_name("ssh|srun|PROGRAM"),
                 "how to get to them, otherwise ssh; a program is called like ssh");
-  line.option()("ooc", po::value<std::string>()->value_name("PATH"),
-                "the ooc command on the hosts, otherwise ooc");
+  line.option()("ooc", po::value<std::string>()->value_name("PATH"), "the ooc command on the hosts, otherwise ooc");
 }
 
 cluster::host_options host_options(const command_line& line) {
@@ -74,8 +72,7 @@ int run_up(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
   line.option()("dir,d", po::value<std::string>()->value_name("DIR"),
                 "where the store, its logs and process ids lie; made if missing");
-  line.option()("nodes,n", po::value<std::uint32_t>()->value_name("N"),
-                "number of I/O servers of a new store");
+  line.option()("nodes,n", po::value<std::uint32_t>()->value_name("N"), "number of I/O servers of a new store");
   line.option()("port,p", po::value<std::uint32_t>()->value_name("PORT"),
                 "of the metadata server, otherwise 7420; the I/O servers have those that follow.  "
                 "0: free ones");
@@ -86,8 +83,7 @@ int run_up(const command& self, const std::vector<std::string>& arguments) {
                 "authenticated: for trusted networks.  Clients say ?encrypt=off, too");
   line.option()("addresses", po::value<std::string>()->value_name("A,B"),
                 "to listen at, otherwise 127.0.0.1; with several, clients use all at once");
-  line.option()("direct-io",
-                "the I/O servers bypass the page cache: for nodes whose memory the programs need");
+  line.option()("direct-io", "the I/O servers bypass the page cache: for nodes whose memory the programs need");
   line.option()("iod-memory", po::value<std::uint32_t>()->value_name("MIB"),
                 "memory for requests and transfers in each I/O server, otherwise 64 MiB");
   line.option()("wait", po::value<std::uint32_t>()->value_name("SECONDS"),
@@ -109,13 +105,11 @@ int run_up(const command& self, const std::vector<std::string>& arguments) {
     std::cout << c.url() << "\n";
     return report(done.missing);
   }
-  if (!line.has("dir"))
-    throw usage_mistake("--dir is missing; usage: ooc " + std::string(self.usage));
+  if (!line.has("dir")) throw usage_mistake("--dir is missing; usage: ooc " + std::string(self.usage));
 
   cluster::local_cluster c(line.text("dir"));
   const auto done = c.up(settings(line, c), patience, forget);
-  std::cout << (done.servers == 0 ? std::string("already up")
-                                  : std::to_string(done.servers) + " servers started")
+  std::cout << (done.servers == 0 ? std::string("already up") : std::to_string(done.servers) + " servers started")
             << "\n"
             << done.url << "\n";
   return report(done.missing);
@@ -134,8 +128,7 @@ int run_down(const command& self, const std::vector<std::string>& arguments) {
     for (const std::string& what : c.down(patience)) std::cout << what << "\n";
     return success;
   }
-  if (!line.has("dir"))
-    throw usage_mistake("--dir is missing; usage: ooc " + std::string(self.usage));
+  if (!line.has("dir")) throw usage_mistake("--dir is missing; usage: ooc " + std::string(self.usage));
   if (!cluster::local_cluster::is_there(line.text("dir")))
     throw usage_mistake("'" + line.text("dir") + "' holds no servers; --dir is that of `ooc up`");
   cluster::local_cluster c(line.text("dir"));
@@ -145,9 +138,8 @@ int run_down(const command& self, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const command up{"up", "up --dir DIR [--nodes N] [options]",
-                 "Starts the servers of a store and prints its URL.", run_up};
-const command down{"down", "down --dir DIR",
-                   "Stops the servers that `ooc up` started; nothing is lost.", run_down};
+const command up{"up", "up --dir DIR [--nodes N] [options]", "Starts the servers of a store and prints its URL.",
+                 run_up};
+const command down{"down", "down --dir DIR", "Stops the servers that `ooc up` started; nothing is lost.", run_down};
 
 }  // namespace ooc::tool

@@ -37,8 +37,7 @@ int run_verify(const command& self, const std::vector<std::string>& arguments) {
     nlohmann::json orphans = nlohmann::json::array();
     for (const auto& o : r.orphans) orphans.push_back({{"node", o.node}, {"id", o.id}});
     nlohmann::json damaged = nlohmann::json::array();
-    for (const auto& d : r.damaged)
-      damaged.push_back({{"file", d.file}, {"node", d.node}, {"node_name", d.node_name}});
+    for (const auto& d : r.damaged) damaged.push_back({{"file", d.file}, {"node", d.node}, {"node_name", d.node_name}});
     print({{"clean", r.clean()},
            {"files", r.files},
            {"shares", r.objects},
@@ -58,16 +57,15 @@ int run_verify(const command& self, const std::vector<std::string>& arguments) {
     if (r.clean())
       std::cout << "all as written\n";
     else
-      std::cout << r.corrupt << " corrupt, " << r.lost << " lost, " << r.torn << " torn; stripe objects: "
-                << r.lost_objects << " lost, " << r.unread << " unreadable, " << r.orphans.size() << " orphaned"
-                << (remove ? " (removed)" : "") << "\n";
+      std::cout << r.corrupt << " corrupt, " << r.lost << " lost, " << r.torn
+                << " torn; stripe objects: " << r.lost_objects << " lost, " << r.unread << " unreadable, "
+                << r.orphans.size() << " orphaned" << (remove ? " (removed)" : "") << "\n";
   }
   return r.clean() ? success : problems_found;
 }
 
 }  // namespace
 
-const command verify{"verify", "verify [options] [PATH]",
-                     "Reads everything and checks every checksum.", run_verify};
+const command verify{"verify", "verify [options] [PATH]", "Reads everything and checks every checksum.", run_verify};
 
 }  // namespace ooc::tool

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <fstream>
-#include <utility>
 #include <span>
 #include <sstream>
+#include <utility>
 
 #include "base/entry_text.hpp"
 #include "copying/slab_pump.hpp"
@@ -149,27 +149,28 @@ void check_length(const std::string& file, const input_file& in, std::uint64_t o
   if (in.is_stream()) return;  // how much there is shows at its end
   const std::uint64_t present = in.size() - std::min(in.size(), offset);
   if (present == bytes || (more && present > bytes)) return;
-  throw usage_error(errc::invalid_request,
-                    "'" + file + "' holds " + std::to_string(present) + " bytes of data, but its shape needs " +
-                        std::to_string(bytes) + "; give its shape, or copy it again where it was cut short");
+  throw usage_error(errc::invalid_request, "'" + file + "' holds " + std::to_string(present) +
+                                               " bytes of data, but its shape needs " + std::to_string(bytes) +
+                                               "; give its shape, or copy it again where it was cut short");
 }
 
 void refuse_raw_options(const command_line& line) {
   for (const char* o : {"type", "shape", "offset"})
-    if (line.has(o))
-      throw usage_mistake(std::string("--") + o + " is for raw files; a .npy file says it itself");
+    if (line.has(o)) throw usage_mistake(std::string("--") + o + " is for raw files; a .npy file says it itself");
 }
 
 /// `h.data_offset` is in `file`; `bytes` begin behind the header.
-std::unique_ptr<array_source> npy_source(const command_line& line, const std::string& file, const storage::npy_header& h,
-                                         bool is_stream, std::unique_ptr<byte_stream> bytes) {
+std::unique_ptr<array_source> npy_source(const command_line& line, const std::string& file,
+                                         const storage::npy_header& h, bool is_stream,
+                                         std::unique_ptr<byte_stream> bytes) {
   const bool by_columns = h.fortran_order && h.shape.size() > 1 && h.data_bytes != 0;
   std::unique_ptr<array_source> s;
   if (by_columns && !line.has("transpose")) {
     if (is_stream)
       throw usage_error(errc::type_mismatch,
-                        "'" + file + "' is in Fortran order, and a stream, or what is compressed, comes in one direction "
-                                     "only; import it from a file, or give --transpose to take its dimensions reversed");
+                        "'" + file +
+                            "' is in Fortran order, and a stream, or what is compressed, comes in one direction "
+                            "only; import it from a file, or give --transpose to take its dimensions reversed");
     s = std::make_unique<turned_source>(file, h);
   } else {
     s = std::make_unique<row_major_source>(std::move(bytes), h.swap_unit);
@@ -295,8 +296,9 @@ void add_source_options(command_line& line) {
                 "only these elements of an HDF5 dataset, for instance 10:20,:");
   line.option()("missing-as-fill",
                 "where an HDF5 dataset takes elements from files that are missing or too short: the fill value");
-  line.option()("memory", po::value<std::string>()->value_name("BYTES"),
-                "what unpacking a chunk of HDF5 may take; otherwise what the machine has available, or the cgroup may have");
+  line.option()(
+      "memory", po::value<std::string>()->value_name("BYTES"),
+      "what unpacking a chunk of HDF5 may take; otherwise what the machine has available, or the cgroup may have");
   line.option()("type", po::value<std::string>()->value_name("TYPE"),
                 "element type of a raw file: b1 f2..f16 c8..c32 i1..i8 u1..u8 structN, or NumPy's: >f4, S4, M8[ns]");
   line.option()("shape", po::value<std::string>()->value_name("NxM"), "extents of a raw file, slowest first");

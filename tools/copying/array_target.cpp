@@ -65,8 +65,7 @@ std::string element_text(const storage::array_description& a, const std::string&
 
 class filled_array : public array_target {
  public:
-  filled_array(const located& where, const array_part& part)
-      : where_(where), core_(*where_.store.core()) {
+  filled_array(const located& where, const array_part& part) : where_(where), core_(*where_.store.core()) {
     if (!look(core_.metadata(), where.path))
       throw usage_error({ENOENT, std::generic_category()},
                         "'" + where.path + "' does not exist, and " + (part.at.empty() ? "--append" : "--at") +
@@ -115,9 +114,8 @@ class filled_array : public array_target {
     if (a.extents.empty())
       throw usage_error(errc::type_mismatch, "'" + file_.meta.path + "' is a plain file, not an array");
     const auto found = file_.meta.attributes.find(storage::dtype_attribute);
-    const std::string description = found == file_.meta.attributes.end() || !a.element_type.starts_with("struct")
-                                        ? ""
-                                        : found->second;
+    const std::string description =
+        found == file_.meta.attributes.end() || !a.element_type.starts_with("struct") ? "" : found->second;
     if (a.element_type != part.elements.element_type || a.element_size != part.elements.element_size ||
         description != part.description)
       throw usage_error(errc::type_mismatch, it() + " has elements of the type " + element_text(a, description) +
@@ -125,8 +123,8 @@ class filled_array : public array_target {
                                                  element_text(part.elements, part.description) +
                                                  "; convert one of them");
     if (a.extents.size() != part.elements.extents.size())
-      throw usage_error(errc::type_mismatch, it() + " has other dimensions than the file, which holds " +
-                                                 shape_text(part.elements.extents));
+      throw usage_error(errc::type_mismatch,
+                        it() + " has other dimensions than the file, which holds " + shape_text(part.elements.extents));
   }
 
   /// Room for more rows, behind the last.

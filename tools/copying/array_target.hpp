@@ -29,14 +29,14 @@ class array_target {
 
  protected:
   storage::array_description copied_;
-  storage::index at_;         ///< of the first element of what is copied
+  storage::index at_;          ///< of the first element of what is copied
   storage::opened_file file_;  ///< with the description of all of it
 };
 
 struct new_array {
   storage::new_file file;
   std::map<std::string, std::string> attributes;
-  bool replace = false;  ///< what is there
+  bool replace = false;   ///< what is there
   bool as_array = false;  ///< array_target::as_array() will be called
 };
 /// Makes the folders on the way.  Throws usage_error (EEXIST) where there is something that is not to be replaced.

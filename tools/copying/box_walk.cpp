@@ -55,9 +55,8 @@ box parse_box(const std::string& text, const storage::index& extents) {
   return b;
 }
 
-void for_each_piece(
-    const box& b, const storage::index& grain, std::uint32_t element_size, std::uint64_t max_bytes,
-    const std::function<void(const storage::index&, const storage::index&, std::uint64_t)>& f) {
+void for_each_piece(const box& b, const storage::index& grain, std::uint32_t element_size, std::uint64_t max_bytes,
+                    const std::function<void(const storage::index&, const storage::index&, std::uint64_t)>& f) {
   const std::size_t rank = b.lower.size();
   if (product(b.extents(), 1) == 0) return;
   storage::index step = grain.empty() ? storage::index(rank, 1) : grain;
@@ -65,8 +64,7 @@ void for_each_piece(
   // As many pieces as fit, the last dimension first.
   for (std::size_t d = rank; !too_large && d-- > 0;) {
     const std::uint64_t most = max_bytes / product(step, element_size);
-    const std::uint64_t needed =
-        (b.upper[d] - b.lower[d] + step[d] - 1) / step[d] + 1;  // however they are aligned
+    const std::uint64_t needed = (b.upper[d] - b.lower[d] + step[d] - 1) / step[d] + 1;  // however they are aligned
     step[d] *= std::max<std::uint64_t>(1, std::min(most, needed));
     if (step[d] < b.upper[d] - b.lower[d]) break;
   }

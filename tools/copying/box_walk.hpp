@@ -21,10 +21,9 @@ struct box {
 box parse_box(const std::string& text, const storage::index& extents);
 
 /// Calls f(lower, upper, bytes) for boxes of at most `max_bytes` (at least one element) that are
-/// `b` together; not at all where it is empty.  Where the array is stored in pieces of the shape `grain`, no two boxes share one,
-/// unless a piece is larger than max_bytes: its boxes then follow one another.
-void for_each_piece(
-    const box& b, const storage::index& grain, std::uint32_t element_size, std::uint64_t max_bytes,
-    const std::function<void(const storage::index&, const storage::index&, std::uint64_t)>& f);
+/// `b` together; not at all where it is empty.  Where the array is stored in pieces of the shape `grain`, no two boxes
+/// share one, unless a piece is larger than max_bytes: its boxes then follow one another.
+void for_each_piece(const box& b, const storage::index& grain, std::uint32_t element_size, std::uint64_t max_bytes,
+                    const std::function<void(const storage::index&, const storage::index&, std::uint64_t)>& f);
 
 }  // namespace ooc::tool

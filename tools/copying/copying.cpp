@@ -26,8 +26,7 @@ using storage::entry_kind;
 /// Tells the arguments that name plain files from those that name something in a store.
 class argument_reader {
  public:
-  argument_reader(const command_line& line, const std::vector<std::string>& arguments)
-      : line_(line) {
+  argument_reader(const command_line& line, const std::vector<std::string>& arguments) : line_(line) {
     const bool store_named = line.has("store") || line.has("from") || line.has("to");
     // As with scp, where a URL says what is elsewhere, the rest is here.
     rest_is_plain_ = !store_named && std::any_of(arguments.begin(), arguments.end(), is_url);
@@ -54,8 +53,8 @@ class argument_reader {
     if (argument.starts_with("file:")) return argument.substr(5);
     if (is_url(argument)) return std::nullopt;
     // No path of a store has such a component.
-    const bool relative = argument == "." || argument == ".." || argument.starts_with("./") ||
-                          argument.starts_with("../");
+    const bool relative =
+        argument == "." || argument == ".." || argument.starts_with("./") || argument.starts_with("../");
     if (relative || rest_is_plain_ || argument == "-") return argument;
     return std::nullopt;
   }
@@ -73,9 +72,7 @@ std::string name_of(const std::string& path, bool plain) {
   return name == "." || name == ".." ? "" : name.string();
 }
 
-const char* described(const entry& e) {
-  return e.kind == entry_kind::folder ? "a folder" : "a file";
-}
+const char* described(const entry& e) { return e.kind == entry_kind::folder ? "a folder" : "a file"; }
 
 /// One of two things under the same name may have to go.  False: it is left out.
 bool may_take_place(const command_line& line, const transfer& t, const entry& there, bool merge) {
@@ -85,8 +82,7 @@ bool may_take_place(const command_line& line, const transfer& t, const entry& th
       throw usage_mistake("'" + t.target + "' is there already, and is " + described(there) +
                           "; take another name, or remove it first");
     if (!merge && !t.to->list(t.target).empty())
-      throw usage_mistake("'" + t.target +
-                          "' is there already, and is a folder with something in it");
+      throw usage_mistake("'" + t.target + "' is there already, and is a folder with something in it");
     return true;
   }
   if (line.has("no-clobber") || line.has("skip-existing")) return false;
@@ -101,14 +97,11 @@ bool is_standard_stream(const file_tree& tree, const std::string& path) {
 }
 
 void add_transfer_options(command_line& line) {
-  line.option()("from", po::value<std::string>()->value_name("URL"),
-                "the store of SOURCE; otherwise as --store");
-  line.option()("to", po::value<std::string>()->value_name("URL"),
-                "the store of DESTINATION; otherwise as --store");
+  line.option()("from", po::value<std::string>()->value_name("URL"), "the store of SOURCE; otherwise as --store");
+  line.option()("to", po::value<std::string>()->value_name("URL"), "the store of DESTINATION; otherwise as --store");
   line.option()("no-clobber,n", "leave out files whose destination is there already");
   line.option()("skip-existing", "the same");
-  line.option()("force,f",
-                "replace files that are there, which is done without it, too; -n comes before it");
+  line.option()("force,f", "replace files that are there, which is done without it, too; -n comes before it");
   add_striping_options(line);
   line.option()("buffer", po::value<std::string>()->value_name("BYTES"),
                 "memory for each of the two buffers; otherwise 32MiB");
@@ -129,17 +122,14 @@ std::optional<transfer> transfer_of(const command_line& line, const argument_rea
   if (into) {
     const bool input = is_standard_stream(*from.tree, path);
     const std::string name = input ? "" : name_of(source->path, from.plain);
-    if (input)
-      throw usage_mistake("'" + target + "' is a folder; say which name standard input is to have in it");
+    if (input) throw usage_mistake("'" + target + "' is a folder; say which name standard input is to have in it");
     t.target = name.empty() ? target : join(target, name);
   }
   if (output && (source->kind == entry_kind::folder || source->kind == entry_kind::link))
-    throw usage_mistake("'" + path + "' is " +
-                        (source->kind == entry_kind::folder ? "a folder" : "a symbolic link") +
+    throw usage_mistake("'" + path + "' is " + (source->kind == entry_kind::folder ? "a folder" : "a symbolic link") +
                         ", and standard output takes files only");
   const bool same_tree = from.tree->identity() == to.tree->identity();
-  if (same_tree && source->path == t.target)
-    throw usage_mistake("'" + path + "' and '" + t.target + "' are the same");
+  if (same_tree && source->path == t.target) throw usage_mistake("'" + path + "' and '" + t.target + "' are the same");
   if (same_tree && source->kind == entry_kind::folder &&
       (t.target + "/").starts_with(source->path.empty() ? "" : source->path + "/"))
     throw usage_mistake("'" + source->path + "' cannot be put into itself");
@@ -157,8 +147,7 @@ std::optional<transfer> transfer_of(const command_line& line, const argument_rea
 std::vector<transfer> transfers(const command_line& line, bool merge, failures& bad) {
   auto arguments = line.texts("SOURCE");
   if (arguments.empty()) throw usage_mistake("SOURCE and DESTINATION are missing; see --help");
-  if (arguments.size() == 1)
-    throw usage_mistake("DESTINATION is missing after '" + arguments[0] + "'; see --help");
+  if (arguments.size() == 1) throw usage_mistake("DESTINATION is missing after '" + arguments[0] + "'; see --help");
   argument_reader reader(line, arguments);
   const auto to = reader.read(arguments.back(), "to", false);
   arguments.pop_back();
@@ -173,14 +162,12 @@ std::vector<transfer> transfers(const command_line& line, bool merge, failures& 
     sources.push_back(reader.read(argument, "from", true));
     count += sources.back().paths.size();
     if (sources.back().plain && to.plain)
-      throw usage_mistake(
-          "'" + argument + "' and '" + target +
-          "' are both plain files, which cp(1) and mv(1) are for; a path in a store needs --store, "
-          "OOC_STORE or a URL");
+      throw usage_mistake("'" + argument + "' and '" + target +
+                          "' are both plain files, which cp(1) and mv(1) are for; a path in a store needs --store, "
+                          "OOC_STORE or a URL");
   }
   if (count > 1 && !into && !output)
-    throw usage_mistake("'" + target +
-                        "' is no folder, and several sources need one; make it with `ooc mkdir`");
+    throw usage_mistake("'" + target + "' is no folder, and several sources need one; make it with `ooc mkdir`");
 
   std::vector<transfer> all;
   std::set<std::string> taken;
@@ -217,8 +204,7 @@ struct plan {
     }
     for (const entry& below : inside) {
       transfer b{t.from, t.to, below, join(t.target, last_name(below.path)), false};
-      if (below.kind != entry_kind::folder && below.kind != entry_kind::file &&
-          below.kind != entry_kind::link)
+      if (below.kind != entry_kind::folder && below.kind != entry_kind::file && below.kind != entry_kind::link)
         throw usage_mistake("'" + below.path +
                             "' is a FIFO, a socket or a device, which is not copied; remove it, "
                             "or copy the rest by name");
@@ -274,9 +260,7 @@ void copy_bytes(byte_source& source, byte_target& target, std::uint64_t buffer, 
           read += n;
         }
       },
-      [&](const storage::index&, const storage::index&, std::span<std::byte> slab) {
-        (void)source.next(slab);
-      },
+      [&](const storage::index&, const storage::index&, std::span<std::byte> slab) { (void)source.next(slab); },
       [&](const storage::index& lower, const storage::index& upper, std::span<std::byte> slab) {
         if (lower[0] != written) target.skip(lower[0] - written);
         target.append(slab);

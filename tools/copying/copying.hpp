@@ -45,8 +45,8 @@ std::vector<transfer> transfers(const command_line& line, bool merge, failures& 
 bool is_standard_stream(const file_tree& tree, const std::string& path);
 
 /// Copies them one after another, folders with everything in them; calls done() after each with all that was copied
-/// whole, folders before what is in them.  What cannot be read or written is left to `bad`; with --salvage, of what cannot
-/// be read the rest is copied.
+/// whole, folders before what is in them.  What cannot be read or written is left to `bad`; with --salvage, of what
+/// cannot be read the rest is copied.
 void copy(const command_line& line, const std::string& label, const std::vector<transfer>& all,
           const std::function<void(const std::vector<transfer>&)>& done, failures& bad);
 

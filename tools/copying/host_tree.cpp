@@ -75,16 +75,13 @@ class host_source : public byte_source {
 class host_target : public byte_target {
  public:
   host_target(const std::string& path, const byte_source& from)
-      : file_(path, true, from.meta.mode),
-        holes_(from.meta.sparse && from.meta.fill.empty()),
-        fill_(from.meta.fill) {}
+      : file_(path, true, from.meta.mode), holes_(from.meta.sparse && from.meta.fill.empty()), fill_(from.meta.fill) {}
   void append(std::span<std::byte> bytes) override {
     // Parts of a sparse file that nobody has written take no space here either.
     const std::size_t step = holes_ ? 64_KiB : bytes.size();
     for (std::size_t i = 0; i < bytes.size(); i += step) {
       const auto part = bytes.subspan(i, std::min(step, bytes.size() - i));
-      if (holes_ && part[0] == std::byte{} &&
-          std::memcmp(part.data(), part.data() + 1, part.size() - 1) == 0)
+      if (holes_ && part[0] == std::byte{} && std::memcmp(part.data(), part.data() + 1, part.size() - 1) == 0)
         file_.skip(part.size());
       else
         file_.append(part);
@@ -127,9 +124,7 @@ class host_tree : public file_tree {
       if (auto e = look_at(name, false)) all.push_back(std::move(*e));
     return all;
   }
-  std::unique_ptr<byte_source> open(const entry& e) override {
-    return std::make_unique<host_source>(e);
-  }
+  std::unique_ptr<byte_source> open(const entry& e) override { return std::make_unique<host_source>(e); }
   std::unique_ptr<byte_target> make(const std::string& path, const byte_source& from) override {
     auto made = std::make_unique<host_target>(path, from);
     if (path != "-") note_change(path);
@@ -140,8 +135,7 @@ class host_tree : public file_tree {
     note_change(path);
   }
   void finish_folder(const std::string& path, const entry& like) override {
-    if ((like.mode & 0700) != 0700 && ::chmod(path.c_str(), like.mode & 0777) != 0)
-      fail(errno, path, "given its mode");
+    if ((like.mode & 0700) != 0700 && ::chmod(path.c_str(), like.mode & 0777) != 0) fail(errno, path, "given its mode");
   }
   void make_link(const std::string& path, const std::string& target) override {
     if (::unlink(path.c_str()) != 0 && errno != ENOENT) fail(errno, path, "replaced");
@@ -150,12 +144,10 @@ class host_tree : public file_tree {
   }
   void check_unused(const entry&, const char*) override {}
   void move(const entry& from, const std::string& to) override {
-    throw usage_mistake("'" + from.path + "' and '" + to +
-                        "' are both plain files; mv(1) is for those");
+    throw usage_mistake("'" + from.path + "' and '" + to + "' are both plain files; mv(1) is for those");
   }
   void remove(const entry& e) override {
-    if ((e.kind == entry_kind::folder ? ::rmdir : ::unlink)(e.path.c_str()) != 0)
-      fail(errno, e.path, "removed");
+    if ((e.kind == entry_kind::folder ? ::rmdir : ::unlink)(e.path.c_str()) != 0) fail(errno, e.path, "removed");
   }
   void sync() override {
     for (const std::string& folder : changed_) {
@@ -181,8 +173,6 @@ class host_tree : public file_tree {
 
 }  // namespace
 
-std::unique_ptr<file_tree> tree_of_host() {
-  return std::make_unique<host_tree>();
-}
+std::unique_ptr<file_tree> tree_of_host() { return std::make_unique<host_tree>(); }
 
 }  // namespace ooc::tool

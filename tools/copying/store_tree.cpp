@@ -20,12 +20,9 @@ using storage::entry;
 using storage::entry_kind;
 
 /// Whether a slab that begins at byte `at` of a file holds nothing but its fill pattern.
-bool is_fill(std::span<const std::byte> slab, std::uint64_t at,
-             const std::vector<std::byte>& fill) {
+bool is_fill(std::span<const std::byte> slab, std::uint64_t at, const std::vector<std::byte>& fill) {
   const std::size_t n = std::max<std::size_t>(1, fill.size());
-  const auto pattern = [&](std::size_t i) {
-    return fill.empty() ? std::byte{} : fill[(at + i) % n];
-  };
+  const auto pattern = [&](std::size_t i) { return fill.empty() ? std::byte{} : fill[(at + i) % n]; };
   for (std::size_t i = 0; i < std::min(n, slab.size()); ++i)
     if (slab[i] != pattern(i)) return false;
   // From there on every byte is that of one pattern before.
@@ -69,8 +66,7 @@ class store_source : public byte_source {
 
 class store_target : public byte_target {
  public:
-  store_target(storage::store_core& core, std::string path, const byte_source& from,
-               storage::new_file f)
+  store_target(storage::store_core& core, std::string path, const byte_source& from, storage::new_file f)
       : core_(core),
         path_(std::move(path)),
         from_(from),
@@ -83,8 +79,7 @@ class store_target : public byte_target {
     storage::opened_file& file = unpublished_.file;
     if (at_ + bytes.size() > file.meta.size) {
       constexpr std::uint64_t least = 64_MiB, most = 4_GiB;
-      file = core_.grow(file,
-                        at_ + std::max<std::uint64_t>(bytes.size(), std::clamp(at_, least, most)));
+      file = core_.grow(file, at_ + std::max<std::uint64_t>(bytes.size(), std::clamp(at_, least, most)));
     }
     // Of a sparse file only what differs from its fill takes space, as in the source.
     const std::size_t step = made_.sparse ? 64_KiB : bytes.size();
@@ -136,9 +131,9 @@ class store_tree : public file_tree {
     if (const auto there = look(path))
       check_unused(*there, "replaced");
     else if (!look(folder_of(path)))
-      throw usage_error({ENOENT, std::generic_category()},
-                        "'" + path + "' cannot be made, because there is no folder '" +
-                            folder_of(path) + "'; `ooc mkdir -p` makes it");
+      throw usage_error({ENOENT, std::generic_category()}, "'" + path +
+                                                               "' cannot be made, because there is no folder '" +
+                                                               folder_of(path) + "'; `ooc mkdir -p` makes it");
     storage::new_file f;
     f.size = from.is_stream ? 0 : from.meta.size;
     f.sparse = from.meta.sparse;
@@ -167,9 +162,7 @@ class store_tree : public file_tree {
     (void)names_.make(path, link);
   }
 
-  void check_unused(const entry& e, const char* to_be) override {
-    (void)core_.claim_unused(e, to_be);
-  }
+  void check_unused(const entry& e, const char* to_be) override { (void)core_.claim_unused(e, to_be); }
   void move(const entry& from, const std::string& to) override {
     if (look(to))
       core_.replace(from.path, to);

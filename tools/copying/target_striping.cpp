@@ -7,14 +7,13 @@
 namespace ooc::tool {
 
 void add_striping_options(command_line& line) {
-  line.option()("sf", po::value<std::string>()->value_name("BYTES"),
-                "stripe size; otherwise chosen from the shape");
+  line.option()("sf", po::value<std::string>()->value_name("BYTES"), "stripe size; otherwise chosen from the shape");
   line.option()("nn", po::value<std::uint32_t>()->value_name("N"), "nodes to use; otherwise all");
   line.option()("sn", po::value<std::uint32_t>()->value_name("N"), "first node; otherwise 0");
 }
 
-striping target_striping(const command_line& line, const storage::array_description& array,
-                         std::uint64_t file_bytes, std::uint32_t store_nodes) {
+striping target_striping(const command_line& line, const storage::array_description& array, std::uint64_t file_bytes,
+                         std::uint32_t store_nodes) {
   striping s;
   s.sn = line.number("sn", 0);
   s.nn = line.number("nn", store_nodes);

@@ -11,7 +11,7 @@ void add_striping_options(command_line& line);
 
 /// The striping that the options give; the stripe size is otherwise chosen such that blocks and tiles of the array
 /// fall on all nodes alike.
-striping target_striping(const command_line& line, const storage::array_description& array,
-                         std::uint64_t file_bytes, std::uint32_t store_nodes);
+striping target_striping(const command_line& line, const storage::array_description& array, std::uint64_t file_bytes,
+                         std::uint32_t store_nodes);
 
 }  // namespace ooc::tool

@@ -44,9 +44,10 @@ detail::element_kernel kernel_of(const std::string& file, const storage::npy_hea
                                                       : detail::element_kernel();
   if (!k.run)
     throw usage_error(errc::type_mismatch,
-                      "'" + file + "' is in Fortran order, and its elements have the other byte order, which is turned "
-                                   "round only for numbers of 2 to 8 bytes and complex ones of them; give --transpose "
-                                   "to take its dimensions reversed");
+                      "'" + file +
+                          "' is in Fortran order, and its elements have the other byte order, which is turned "
+                          "round only for numbers of 2 to 8 bytes and complex ones of them; give --transpose "
+                          "to take its dimensions reversed");
   return k;
 }
 
@@ -64,12 +65,11 @@ void turned_source::copy(const box&, array_target& to, std::uint64_t buffer,
   const std::vector<std::size_t> shape(header_.shape.begin(), header_.shape.end());
   // Its bytes as they are: what they stand for is the kernel's matter.
   const element_format bytes{"struct" + std::to_string(header_.element_size), header_.element_size};
-  any_array from = open_any_file(
-      rt, file_, open_read_only, bytes,
-      {.format = ooc::file_format::raw,
-       .extents = shape,
-       .offset = header_.data_offset,
-       .order = index_order::column_major});
+  any_array from = open_any_file(rt, file_, open_read_only, bytes,
+                                 {.format = ooc::file_format::raw,
+                                  .extents = shape,
+                                  .offset = header_.data_offset,
+                                  .order = index_order::column_major});
   any_array into(rt, where.store, where.path, ooc::open);
 
   detail::copy_request r;

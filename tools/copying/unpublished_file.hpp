@@ -15,7 +15,8 @@ class unpublished_file {
   enum class named { at_last, at_once };
 
   /// `passing`: the name that it has first (passing_path()), or `path`, where it needs no other.
-  unpublished_file(storage::store_core& core, std::string path, std::string passing, const storage::new_file& f, named when);
+  unpublished_file(storage::store_core& core, std::string path, std::string passing, const storage::new_file& f,
+                   named when);
   ~unpublished_file();
   unpublished_file(const unpublished_file&) = delete;
   unpublished_file& operator=(const unpublished_file&) = delete;

@@ -16,9 +16,7 @@ namespace ooc::tool {
 
 enum class file_format { raw, npy, npz, hdf5 };
 
-inline bool names_netcdf(std::string_view file) {
-  return file.ends_with(".nc") || file.ends_with(".nc4");
-}
+inline bool names_netcdf(std::string_view file) { return file.ends_with(".nc") || file.ends_with(".nc4"); }
 
 /// The format that --format gives, or the end of the file's name.
 inline file_format format_of(const command_line& line, const std::string& file) {

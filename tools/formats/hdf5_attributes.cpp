@@ -26,9 +26,9 @@ constexpr const char* dimensions_key = "dimensions";
 
 /// True for attributes that the machinery of dimension scales and NetCDF-4 keeps for itself.
 bool is_internal(const std::string& name, bool is_scale) {
-  static const std::set<std::string> always{
-      "DIMENSION_LIST",      "REFERENCE_LIST", "DIMENSION_LABELS", "_Netcdf4Dimid",
-      "_Netcdf4Coordinates", "_nc3_strict",    "_NCProperties"};
+  static const std::set<std::string> always{"DIMENSION_LIST", "REFERENCE_LIST",      "DIMENSION_LABELS",
+                                            "_Netcdf4Dimid",  "_Netcdf4Coordinates", "_nc3_strict",
+                                            "_NCProperties"};
   return always.contains(name) || (is_scale && (name == "CLASS" || name == "NAME"));
 }
 
@@ -121,19 +121,15 @@ attribute_text read_one(hid_t dataset, const std::string& name) {
   const handle attribute(H5Aopen(dataset, name.c_str(), H5P_DEFAULT), H5Aclose);
   const handle type(attribute ? H5Aget_type(attribute) : -1, H5Tclose);
   const handle space(attribute ? H5Aget_space(attribute) : -1, H5Sclose);
-  if (!type || !space)
-    throw usage_error(errc::invalid_request, what + " cannot be read: " + last_error());
-  std::vector<hsize_t> shape(
-      static_cast<std::size_t>(std::max(0, H5Sget_simple_extent_ndims(space))));
+  if (!type || !space) throw usage_error(errc::invalid_request, what + " cannot be read: " + last_error());
+  std::vector<hsize_t> shape(static_cast<std::size_t>(std::max(0, H5Sget_simple_extent_ndims(space))));
   H5Sget_simple_extent_dims(space, shape.data(), nullptr);
   const auto count = static_cast<std::size_t>(H5Sget_simple_extent_npoints(space));
   if (H5Tget_class(type) == H5T_STRING) {
     const auto all = read_strings(attribute, type, count, space);
-    if (all.size() != count)
-      throw usage_error(errc::invalid_request, what + " cannot be read: " + last_error());
+    if (all.size() != count) throw usage_error(errc::invalid_request, what + " cannot be read: " + last_error());
     if (shape.empty() && count == 1) return {"", all[0]};
-    return {"str" + shape_suffix(shape),
-            json(all).dump(-1, ' ', false, json::error_handler_t::replace)};
+    return {"str" + shape_suffix(shape), json(all).dump(-1, ' ', false, json::error_handler_t::replace)};
   }
   if (count == 0) throw usage_error(errc::type_mismatch, what + " is empty");
   const element_type element = element_of(type, what);
@@ -141,10 +137,8 @@ attribute_text read_one(hid_t dataset, const std::string& name) {
   if (H5Aread(attribute, element.type, bytes.data()) < 0)
     throw usage_error(errc::invalid_request, what + " cannot be read: " + last_error());
   attribute_text out{element.name + shape_suffix(shape), ""};
-  const bool known =
-      with_number(element.name, [&](auto zero) { out.text = numbers_text<decltype(zero)>(bytes); });
-  if (!known)
-    throw usage_error(errc::type_mismatch, what + " has elements of the type " + element.name);
+  const bool known = with_number(element.name, [&](auto zero) { out.text = numbers_text<decltype(zero)>(bytes); });
+  if (!known) throw usage_error(errc::type_mismatch, what + " has elements of the type " + element.name);
   if (!shape.empty()) out.text = "[" + out.text + "]";
   return out;
 }
@@ -176,8 +170,8 @@ std::vector<std::string> dimension_names(hid_t dataset, const std::string& name)
   return any ? names : std::vector<std::string>();
 }
 
-void write_one(hid_t dataset, const std::string& name, const std::string& text,
-               const std::string& type, const std::string& what) {
+void write_one(hid_t dataset, const std::string& name, const std::string& text, const std::string& type,
+               const std::string& what) {
   const auto bracket = type.find('[');
   const std::string element = type.substr(0, bracket);
   std::vector<hsize_t> shape;
@@ -186,13 +180,11 @@ void write_one(hid_t dataset, const std::string& name, const std::string& text,
       shape.push_back(n.is_number_unsigned() ? n.get<hsize_t>() : 0);
   hsize_t count = 1;
   for (const hsize_t n : shape) count *= n;
-  const handle space(shape.empty()
-                         ? H5Screate(H5S_SCALAR)
-                         : H5Screate_simple(static_cast<int>(shape.size()), shape.data(), nullptr),
-                     H5Sclose);
+  const handle space(
+      shape.empty() ? H5Screate(H5S_SCALAR) : H5Screate_simple(static_cast<int>(shape.size()), shape.data(), nullptr),
+      H5Sclose);
   const auto write = [&](hid_t of_type, const void* bytes) {
-    const handle a(H5Acreate2(dataset, name.c_str(), of_type, space, H5P_DEFAULT, H5P_DEFAULT),
-                   H5Aclose);
+    const handle a(H5Acreate2(dataset, name.c_str(), of_type, space, H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
     if (!a || H5Awrite(a, of_type, bytes) < 0)
       throw io_error::in_full({EIO, std::generic_category()},
                               what + ": attribute '" + name + "' cannot be written: " + last_error());
@@ -201,8 +193,7 @@ void write_one(hid_t dataset, const std::string& name, const std::string& text,
   if (!element.empty() && element != "str")
     with_number(element, [&](auto zero) {
       const std::string inside =
-          shape.empty() ? text
-                        : text.substr(1, text.size() - std::min<std::size_t>(2, text.size()));
+          shape.empty() ? text : text.substr(1, text.size() - std::min<std::size_t>(2, text.size()));
       const auto bytes = numbers_of<decltype(zero)>(inside);
       if (bytes.size() != count * sizeof zero) return;  // it has been set to another text since
       write(element_named(element, sizeof zero, what).type, bytes.data());
@@ -224,11 +215,10 @@ void write_one(hid_t dataset, const std::string& name, const std::string& text,
   }
   if (done) return;
   if (text.find('\0') != text.npos)
-    throw usage_error(errc::invalid_request, what + ": attribute '" + name +
-                                                 "' holds a zero byte, and no text of HDF5 can");
+    throw usage_error(errc::invalid_request,
+                      what + ": attribute '" + name + "' holds a zero byte, and no text of HDF5 can");
   const handle scalar(H5Screate(H5S_SCALAR), H5Sclose);
-  const handle a(H5Acreate2(dataset, name.c_str(), string, scalar, H5P_DEFAULT, H5P_DEFAULT),
-                 H5Aclose);
+  const handle a(H5Acreate2(dataset, name.c_str(), string, scalar, H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
   const char* p = text.c_str();
   if (!a || H5Awrite(a, string, &p) < 0)
     throw io_error::in_full({EIO, std::generic_category()},
@@ -245,17 +235,14 @@ bool attach_scale(hid_t file, hid_t dataset, unsigned d, const std::string& path
     scale = handle(H5Dopen2(file, path.c_str(), H5P_DEFAULT), H5Dclose);
     const handle space(scale ? H5Dget_space(scale) : -1, H5Sclose);
     hsize_t has = 0;
-    if (!space || H5DSis_scale(scale) <= 0 ||
-        H5Sget_simple_extent_dims(space, &has, nullptr) != 1 || has != extent)
+    if (!space || H5DSis_scale(scale) <= 0 || H5Sget_simple_extent_dims(space, &has, nullptr) != 1 || has != extent)
       return false;
   } else {
     const handle space(H5Screate_simple(1, &extent, nullptr), H5Sclose);
-    scale = handle(H5Dcreate2(file, path.c_str(), H5T_IEEE_F32LE, space, H5P_DEFAULT, H5P_DEFAULT,
-                              H5P_DEFAULT),
-                   H5Dclose);
+    scale =
+        handle(H5Dcreate2(file, path.c_str(), H5T_IEEE_F32LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Dclose);
     std::array<char, 80> note{};
-    std::snprintf(note.data(), note.size(),
-                  "This is a netCDF dimension but not a netCDF variable.%10llu",
+    std::snprintf(note.data(), note.size(), "This is a netCDF dimension but not a netCDF variable.%10llu",
                   static_cast<unsigned long long>(extent));
     if (!scale || H5DSset_scale(scale, note.data()) < 0) return false;
   }
@@ -301,14 +288,12 @@ texts read_attributes(hid_t dataset, const std::string& name, std::vector<std::s
 
 bool is_scalar(const texts& attributes, const std::vector<std::uint64_t>& extents) {
   const auto dimensions = attributes.find(dimensions_key);
-  return dimensions != attributes.end() && dimensions->second == "[]" &&
-         extents == std::vector<std::uint64_t>{1};
+  return dimensions != attributes.end() && dimensions->second == "[]" && extents == std::vector<std::uint64_t>{1};
 }
 
 void write_plain_attributes(hid_t object, const texts& attributes, const std::string& what) {
   json types;
-  if (const auto t = attributes.find(types_key); t != attributes.end())
-    types = json::parse(t->second, nullptr, false);
+  if (const auto t = attributes.find(types_key); t != attributes.end()) types = json::parse(t->second, nullptr, false);
   for (const auto& [key, text] : attributes) {
     if (key == types_key) continue;
     const auto type = types.is_object() ? types.find(key) : types.end();
@@ -323,8 +308,7 @@ void write_attributes(hid_t file, hid_t dataset, const std::string& name, const 
   if (const auto d = attributes.find(dimensions_key); d != attributes.end())
     dimensions = json::parse(d->second, nullptr, false);
   const bool named = dimensions.is_array() && dimensions.size() == extents.size() &&
-                     std::all_of(dimensions.begin(), dimensions.end(),
-                                 [](const json& s) { return s.is_string(); });
+                     std::all_of(dimensions.begin(), dimensions.end(), [](const json& s) { return s.is_string(); });
   texts others = attributes;
   if (named || is_scalar(attributes, extents)) others.erase(dimensions_key);
   write_plain_attributes(dataset, others, what);
@@ -340,8 +324,7 @@ void write_attributes(hid_t file, hid_t dataset, const std::string& name, const 
       continue;
     if (H5DSset_label(dataset, static_cast<unsigned>(d), label.c_str()) < 0)
       throw io_error::in_full({EIO, std::generic_category()}, what + ": dimension " + std::to_string(d) +
-                                                                  " cannot be named '" + label +
-                                                                  "': " + last_error());
+                                                                  " cannot be named '" + label + "': " + last_error());
   }
 }
 

@@ -95,7 +95,8 @@ element_type record_of(hid_t type, const std::string& what) {
     d.fields.push_back(std::move(m.field));
   }
   if (at < size) d.fields.push_back(padding(size - at));
-  if (size > (1u << 16)) refuse_described(what, "records of " + std::to_string(size) + " bytes; at most 65536 are possible");
+  if (size > (1u << 16))
+    refuse_described(what, "records of " + std::to_string(size) + " bytes; at most 65536 are possible");
   return element_described_as(std::move(d), std::move(in_memory));
 }
 
@@ -140,7 +141,8 @@ handle in_order(handle t, bool swapped) {
 
 handle complex_in_order(const element_description& d, const std::string& what) {
   const std::size_t n = d.size() / 2;
-  const handle part = in_order(element_named("f" + std::to_string(n), static_cast<std::uint32_t>(n), what).type, d.swapped);
+  const handle part =
+      in_order(element_named("f" + std::to_string(n), static_cast<std::uint32_t>(n), what).type, d.swapped);
   handle t(H5Tcreate(H5T_COMPOUND, 2 * n), H5Tclose);
   H5Tinsert(t, "r", 0, part);
   H5Tinsert(t, "i", n, part);
@@ -170,20 +172,18 @@ handle record_described(const element_description& d, const std::string& what) {
 
 element_type described_element_of(hid_t type, const std::string& what) {
   switch (H5Tget_class(type)) {
-    case H5T_COMPOUND:
-      return record_of(type, what);
-    case H5T_OPAQUE:
-      return opaque_element(type);
+    case H5T_COMPOUND: return record_of(type, what);
+    case H5T_OPAQUE: return opaque_element(type);
     case H5T_STRING: {
       if (H5Tis_variable_str(type) > 0)
-        refuse_described(what, "strings of variable length, which no array can be; give them a fixed size (h5py: "
-                               "astype('S20'))");
+        refuse_described(what,
+                         "strings of variable length, which no array can be; give them a fixed size (h5py: "
+                         "astype('S20'))");
       element_description d;
       d.type = "S" + std::to_string(H5Tget_size(type));
       return element_described_as(std::move(d), padded_string(type, H5Tget_size(type)));
     }
-    default:
-      refuse_described(what, "elements that no array can be");
+    default: refuse_described(what, "elements that no array can be");
   }
 }
 
@@ -191,20 +191,16 @@ handle type_described(const element_description& d, const std::string& what) {
   if (d.type.empty()) return record_described(d, what);
   const std::uint64_t bytes = d.size();
   switch (d.kind()) {
-    case 'S':
-      return padded_string(H5T_C_S1, bytes);
-    case 'V':
-      return opaque_of(bytes, "");  // as h5py does: only opaque bytes of the same tag are converted
+    case 'S': return padded_string(H5T_C_S1, bytes);
+    case 'V': return opaque_of(bytes, "");  // as h5py does: only opaque bytes of the same tag are converted
     case 'U':
     case 'M':
     case 'm': {
       const std::string text = d.text();  // in quotes
       return opaque_of(bytes, tag_mark + text.substr(1, text.size() - 2));
     }
-    case 'c':
-      return complex_in_order(d, what);
-    default:
-      return in_order(element_named(d.type, static_cast<std::uint32_t>(bytes), what).type, d.swapped);
+    case 'c': return complex_in_order(d, what);
+    default: return in_order(element_named(d.type, static_cast<std::uint32_t>(bytes), what).type, d.swapped);
   }
 }
 

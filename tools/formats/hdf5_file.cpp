@@ -53,9 +53,7 @@ std::vector<std::string> object_names(hid_t file, H5O_type_t type) {
   return all.names;
 }
 
-std::vector<std::string> dataset_names(hid_t file) {
-  return object_names(file, H5O_TYPE_DATASET);
-}
+std::vector<std::string> dataset_names(hid_t file) { return object_names(file, H5O_TYPE_DATASET); }
 
 /// Links to other files that lead to datasets, or, where `any`, to wherever they lead.
 std::vector<std::string> linked_names(hid_t file, bool any) {
@@ -68,17 +66,14 @@ std::vector<std::string> linked_names(hid_t file, bool any) {
       },
       &names);
   if (!any)
-    std::erase_if(names, [&](const std::string& n) {
-      return !handle(H5Dopen2(file, n.c_str(), H5P_DEFAULT), H5Dclose);
-    });
+    std::erase_if(names,
+                  [&](const std::string& n) { return !handle(H5Dopen2(file, n.c_str(), H5P_DEFAULT), H5Dclose); });
   return names;
 }
 
 storage::index extents_of(hid_t dataset, const std::string& what) {
   storage::index n = extents_of_dataset(dataset);
-  if (n.empty())
-    throw usage_error(errc::invalid_request,
-                      what + " has no shape (H5S_NULL), which every array has");
+  if (n.empty()) throw usage_error(errc::invalid_request, what + " has no shape (H5S_NULL), which every array has");
   return n;
 }
 
@@ -131,15 +126,14 @@ std::string chosen(hid_t file, const std::string& name, const std::string& wante
     throw usage_error({ENOENT, std::generic_category()},
                       "'" + name + "': '" + wanted + "' is a link to another file, and cannot be followed: " + why);
   if (all.empty())
-    throw usage_error(errc::invalid_request,
-                      "'" + name + "' holds no dataset, only " +
-                          (links.empty() ? "folders, if anything"
-                                         : "links to other files that lead nowhere: " + links[0]));
+    throw usage_error(
+        errc::invalid_request,
+        "'" + name + "' holds no dataset, only " +
+            (links.empty() ? "folders, if anything" : "links to other files that lead nowhere: " + links[0]));
   if (wanted.empty()) {
     if (all.size() == 1) return all[0];
     throw usage_error(errc::invalid_request,
-                      "'" + name + "' holds several datasets; say which one with --dataset: " +
-                          list_of(file, all));
+                      "'" + name + "' holds several datasets; say which one with --dataset: " + list_of(file, all));
   }
   throw usage_error({ENOENT, std::generic_category()},
                     "'" + name + "' has no dataset '" + wanted + "'; it has " + list_of(file, all));
@@ -150,20 +144,18 @@ void check_filters(hid_t creation, const std::string& what) {
     unsigned flags = 0, config = 0;
     std::size_t values = 0;
     std::array<char, 64> name{};
-    const H5Z_filter_t id = H5Pget_filter2(creation, static_cast<unsigned>(i), &flags, &values,
-                                           nullptr, name.size(), name.data(), &config);
+    const H5Z_filter_t id =
+        H5Pget_filter2(creation, static_cast<unsigned>(i), &flags, &values, nullptr, name.size(), name.data(), &config);
     if (H5Zfilter_avail(id) > 0) continue;
-    throw usage_error(
-        errc::invalid_request,
-        what + " is compressed by filter " + std::to_string(id) + " ('" + name.data() +
-            "'), which libhdf5 does not find here; install its plugin and name its folder in "
-            "HDF5_PLUGIN_PATH, or rewrite the file with `h5repack -f NONE`");
+    throw usage_error(errc::invalid_request,
+                      what + " is compressed by filter " + std::to_string(id) + " ('" + name.data() +
+                          "'), which libhdf5 does not find here; install its plugin and name its folder in "
+                          "HDF5_PLUGIN_PATH, or rewrite the file with `h5repack -f NONE`");
   }
 }
 
 /// Selects the box in the dataset; a handle to as many elements in memory.
-std::pair<handle, handle> selected(hid_t dataset, const storage::index& lower,
-                                   const storage::index& upper) {
+std::pair<handle, handle> selected(hid_t dataset, const storage::index& lower, const storage::index& upper) {
   std::vector<hsize_t> start(lower.begin(), lower.end()), count;
   for (std::size_t d = 0; d < lower.size(); ++d) count.push_back(upper[d] - lower[d]);
   handle memory(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr), H5Sclose);
@@ -210,8 +202,7 @@ struct hdf5_input::impl {
   std::vector<std::string> left_out;
 };
 
-hdf5_input::hdf5_input(const std::string& file, const std::string& dataset)
-    : impl_(std::make_unique<impl>()) {
+hdf5_input::hdf5_input(const std::string& file, const std::string& dataset) : impl_(std::make_unique<impl>()) {
   impl& m = *impl_;
   m.file = open_for_reading(file);
   m.dataset = chosen(m.file, file, dataset);
@@ -250,37 +241,21 @@ hdf5_input::hdf5_input(const std::string& file, const std::string& dataset)
   if (H5Pfill_value_defined(creation, &has_fill) >= 0 && has_fill == H5D_FILL_VALUE_USER_DEFINED) {
     m.fill.resize(m.element.size);
     if (H5Pget_fill_value(creation, m.element.type, m.fill.data()) < 0)
-      throw usage_error(errc::invalid_request,
-                        m.what + ": its fill value cannot be read: " + last_error());
-    if (std::all_of(m.fill.begin(), m.fill.end(), [](std::byte b) { return b == std::byte{}; }))
-      m.fill.clear();
+      throw usage_error(errc::invalid_request, m.what + ": its fill value cannot be read: " + last_error());
+    if (std::all_of(m.fill.begin(), m.fill.end(), [](std::byte b) { return b == std::byte{}; })) m.fill.clear();
   }
   m.attributes = read_attributes(m.data, m.dataset, m.left_out);
 }
 
 hdf5_input::~hdf5_input() = default;
 
-const std::string& hdf5_input::dataset() const {
-  return impl_->dataset;
-}
-const storage::array_description& hdf5_input::array() const {
-  return impl_->array;
-}
-const std::string& hdf5_input::description() const {
-  return impl_->element.description;
-}
-const storage::index& hdf5_input::chunk() const {
-  return impl_->chunk;
-}
-const std::vector<std::byte>& hdf5_input::fill() const {
-  return impl_->fill;
-}
-const texts& hdf5_input::attributes() const {
-  return impl_->attributes;
-}
-const std::vector<std::string>& hdf5_input::left_out() const {
-  return impl_->left_out;
-}
+const std::string& hdf5_input::dataset() const { return impl_->dataset; }
+const storage::array_description& hdf5_input::array() const { return impl_->array; }
+const std::string& hdf5_input::description() const { return impl_->element.description; }
+const storage::index& hdf5_input::chunk() const { return impl_->chunk; }
+const std::vector<std::byte>& hdf5_input::fill() const { return impl_->fill; }
+const texts& hdf5_input::attributes() const { return impl_->attributes; }
+const std::vector<std::string>& hdf5_input::left_out() const { return impl_->left_out; }
 
 void hdf5_input::check_memory(const detail::memory_limit& limit) const {
   // Packed and unpacked, or before and after a filter, at the same time.
@@ -297,8 +272,9 @@ void hdf5_input::check_sources(const storage::index& lower, const storage::index
   lost_elements now = find_lost(m.data, lower, upper);
   if (now.count != 0 && !fill)
     throw usage_error(errc::invalid_request,
-                      m.what + " takes " + std::to_string(now.count) + " elements from where they are not: " +
-                          first_of(now.reasons) + "; put it there, or give --missing-as-fill to have the fill value instead");
+                      m.what + " takes " + std::to_string(now.count) +
+                          " elements from where they are not: " + first_of(now.reasons) +
+                          "; put it there, or give --missing-as-fill to have the fill value instead");
   if (m.looked && now.count != m.lost.count)
     throw usage_error(errc::invalid_request, m.what + ": its sources have changed while it was read; import it again");
   m.looked = true;
@@ -308,21 +284,20 @@ void hdf5_input::check_sources(const storage::index& lower, const storage::index
 std::string hdf5_input::filled() const {
   const impl& m = *impl_;
   if (m.lost.count == 0) return {};
-  return m.what + ": " + std::to_string(m.lost.count) + " elements have the fill value, as they are missing: " +
-         first_of(m.lost.reasons);
+  return m.what + ": " + std::to_string(m.lost.count) +
+         " elements have the fill value, as they are missing: " + first_of(m.lost.reasons);
 }
 
-void hdf5_input::read(const storage::index& lower, const storage::index& upper,
-                      std::span<std::byte> out) {
+void hdf5_input::read(const storage::index& lower, const storage::index& upper, std::span<std::byte> out) {
   be_quiet();
   const impl& m = *impl_;
   const auto read = [&](const storage::index& first, const storage::index& last, hid_t in_memory) {
     const auto [in_file, packed] = selected(m.data, first, last);
     if (H5Dread(m.data, m.element.type, in_memory < 0 ? static_cast<hid_t>(packed) : in_memory, in_file, H5P_DEFAULT,
                 out.data()) < 0)
-      throw io_error::in_full({EIO, std::generic_category()},
-                              m.what + " cannot be read: " + last_error() +
-                                  "; where it is damaged, take the file from its source again");
+      throw io_error::in_full(
+          {EIO, std::generic_category()},
+          m.what + " cannot be read: " + last_error() + "; where it is damaged, take the file from its source again");
   };
   if (m.lost.count == 0) return read(lower, upper, -1);
   for (std::size_t at = 0; at < out.size(); at += m.element.size)
@@ -356,8 +331,7 @@ hdf5_output::hdf5_output(const std::string& part, const std::string& file, const
   be_quiet();
   m.what = quoted(file, d.name);
   const auto check = [&](bool good) {
-    if (!good)
-      throw io_error::in_full({EIO, std::generic_category()}, m.what + " cannot be made: " + last_error());
+    if (!good) throw io_error::in_full({EIO, std::generic_category()}, m.what + " cannot be made: " + last_error());
   };
   if (d.description.empty())
     m.element = element_named(d.array.element_type, d.array.element_size, m.what);
@@ -372,8 +346,7 @@ hdf5_output::hdf5_output(const std::string& part, const std::string& file, const
   if (!d.chunk.empty()) {
     const std::vector<hsize_t> chunk(d.chunk.begin(), d.chunk.end());
     check(H5Pset_chunk(creation, static_cast<int>(chunk.size()), chunk.data()) >= 0);
-    if (d.deflate != 0)
-      check(H5Pset_shuffle(creation) >= 0 && H5Pset_deflate(creation, d.deflate) >= 0);
+    if (d.deflate != 0) check(H5Pset_shuffle(creation) >= 0 && H5Pset_deflate(creation, d.deflate) >= 0);
   } else {
     H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER);  // every element is written
   }
@@ -385,9 +358,7 @@ hdf5_output::hdf5_output(const std::string& part, const std::string& file, const
                          ? H5Screate(H5S_SCALAR)
                          : H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr),
                      H5Sclose);
-  m.data = handle(
-      H5Dcreate2(m.file, d.name.c_str(), m.element.type, space, links, creation, H5P_DEFAULT),
-      H5Dclose);
+  m.data = handle(H5Dcreate2(m.file, d.name.c_str(), m.element.type, space, links, creation, H5P_DEFAULT), H5Dclose);
   check(static_cast<bool>(m.data));
   write_attributes(m.file, m.data, d.name, d.attributes, d.array.extents, m.what);
   const std::string folder = folder_of(d.name);
@@ -398,21 +369,18 @@ hdf5_output::hdf5_output(const std::string& part, const std::string& file, const
 
 hdf5_output::~hdf5_output() = default;
 
-void hdf5_output::write(const storage::index& lower, const storage::index& upper,
-                        std::span<const std::byte> in) {
+void hdf5_output::write(const storage::index& lower, const storage::index& upper, std::span<const std::byte> in) {
   be_quiet();
   const auto [in_file, in_memory] = selected(impl_->data, lower, upper);
   if (H5Dwrite(impl_->data, impl_->element.type, in_memory, in_file, H5P_DEFAULT, in.data()) < 0)
-    throw io_error::in_full({EIO, std::generic_category()},
-                            impl_->what + " cannot be written: " + last_error());
+    throw io_error::in_full({EIO, std::generic_category()}, impl_->what + " cannot be written: " + last_error());
 }
 
 void hdf5_output::finish() {
   be_quiet();
   const bool written = impl_->data.reset() >= 0 && H5Fflush(impl_->file, H5F_SCOPE_GLOBAL) >= 0;
   if (!written || impl_->file.reset() < 0)
-    throw io_error::in_full({EIO, std::generic_category()},
-                            impl_->what + " cannot be written: " + last_error());
+    throw io_error::in_full({EIO, std::generic_category()}, impl_->what + " cannot be written: " + last_error());
 }
 
 }  // namespace ooc::tool

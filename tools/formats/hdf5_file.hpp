@@ -43,8 +43,8 @@ class hdf5_input {
   void read(const storage::index& lower, const storage::index& upper, std::span<std::byte> out);
 
   /// Looks at the other files that the elements of a box are taken from (hdf5_sources.hpp), before and after they are
-  /// read: libhdf5 would make up what is missing.  Throws usage_error that names the sources, unless `fill`: read() then
-  /// gives the fill value for what is lost.
+  /// read: libhdf5 would make up what is missing.  Throws usage_error that names the sources, unless `fill`: read()
+  /// then gives the fill value for what is lost.
   void check_sources(const storage::index& lower, const storage::index& upper, bool fill);
   /// How many elements that was, and why; nothing: none.
   std::string filled() const;
@@ -56,7 +56,7 @@ class hdf5_input {
   std::unique_ptr<impl> impl_;
 };
 
-/// The datasets of a file with the folders that they are in, but for dimensions of NetCDF-4 that have no values.  Throws
+/// The datasets of a file with the folders that they are in, but for dimensions of NetCDF-4 that have no values. Throws
 /// as hdf5_input does.
 std::vector<std::string> hdf5_dataset_names(const std::string& file);
 
@@ -89,8 +89,7 @@ class hdf5_output {
   /// Makes the file `part`, replacing what is there; `file` is for messages.
   hdf5_output(const std::string& part, const std::string& file, const hdf5_dataset& d);
   ~hdf5_output();
-  void write(const storage::index& lower, const storage::index& upper,
-             std::span<const std::byte> in);
+  void write(const storage::index& lower, const storage::index& upper, std::span<const std::byte> in);
   /// Everything is in the file (not yet on stable storage).
   void finish();
 

@@ -178,7 +178,8 @@ class virtual_sources {
       for (const slab& s : which) taken += elements_of(s);
       for (const std::uint64_t k : has) there *= k;
       if (taken == there) return {};
-      return "is " + shape_text(has) + " large, and " + std::to_string(taken) + " elements are what the array takes from it";
+      return "is " + shape_text(has) + " large, and " + std::to_string(taken) +
+             " elements are what the array takes from it";
     }
     const auto rank = static_cast<std::size_t>(std::max(0, H5Sget_simple_extent_ndims(from)));
     extents needed(rank, 0);

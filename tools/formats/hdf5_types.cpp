@@ -20,8 +20,8 @@ handle half() {
 bool is_half(hid_t type) {
   std::size_t sign = 0, exponent = 0, exponent_size = 0, mantissa = 0, mantissa_size = 0;
   H5Tget_fields(type, &sign, &exponent, &exponent_size, &mantissa, &mantissa_size);
-  return sign == 15 && exponent == 10 && exponent_size == 5 && mantissa == 0 &&
-         mantissa_size == 10 && H5Tget_ebias(type) == 15;
+  return sign == 15 && exponent == 10 && exponent_size == 5 && mantissa == 0 && mantissa_size == 10 &&
+         H5Tget_ebias(type) == 15;
 }
 
 std::string member(hid_t type, unsigned i) {
@@ -74,21 +74,16 @@ handle complex_of(hid_t part) {
 
 hid_t integer(bool is_signed, std::size_t size) {
   switch (size) {
-    case 1:
-      return is_signed ? H5T_STD_I8LE : H5T_STD_U8LE;
-    case 2:
-      return is_signed ? H5T_STD_I16LE : H5T_STD_U16LE;
-    case 4:
-      return is_signed ? H5T_STD_I32LE : H5T_STD_U32LE;
-    case 8:
-      return is_signed ? H5T_STD_I64LE : H5T_STD_U64LE;
-    default:
-      return -1;
+    case 1: return is_signed ? H5T_STD_I8LE : H5T_STD_U8LE;
+    case 2: return is_signed ? H5T_STD_I16LE : H5T_STD_U16LE;
+    case 4: return is_signed ? H5T_STD_I32LE : H5T_STD_U32LE;
+    case 8: return is_signed ? H5T_STD_I64LE : H5T_STD_U64LE;
+    default: return -1;
   }
 }
 
-/// For integers of fewer bits than their bytes have: where the order of the bytes differs, libhdf5 swaps these alone, and
-/// loses the sign.  Without that shortcut it converts the values.
+/// For integers of fewer bits than their bytes have: where the order of the bytes differs, libhdf5 swaps these alone,
+/// and loses the sign.  Without that shortcut it converts the values.
 void convert_by_value(hid_t integers) {
   if (H5Tget_precision(integers) == 8 * H5Tget_size(integers)) return;
   for (const char* shortcut : {"ibo", "ibo(opt)"}) H5Tunregister(H5T_PERS_SOFT, shortcut, -1, -1, nullptr);
@@ -106,26 +101,20 @@ hid_t bits(std::size_t size) {
   throw usage_error(
       errc::type_mismatch,
       what + " holds " + is +
-          ", which no array can be; integers and bit fields of 1 to 8 bytes, floats of 2, 4, 8 and 16, complex numbers, "
+          ", which no array can be; integers and bit fields of 1 to 8 bytes, floats of 2, 4, 8 and 16, complex "
+          "numbers, "
           "booleans, strings of fixed size, opaque bytes and records of them can: convert it (h5py: astype())");
 }
 
 const char* class_name(hid_t type) {
   switch (H5Tget_class(type)) {
-    case H5T_REFERENCE:
-      return "references";
-    case H5T_VLEN:
-      return "sequences of variable length";
-    case H5T_ARRAY:
-      return "arrays as elements";
-    case H5T_TIME:
-      return "times";
-    case H5T_FLOAT:
-      return "floats of a format of its own";
-    case H5T_INTEGER:
-      return "integers of a size of their own";
-    default:
-      return "elements of an unknown kind";
+    case H5T_REFERENCE: return "references";
+    case H5T_VLEN: return "sequences of variable length";
+    case H5T_ARRAY: return "arrays as elements";
+    case H5T_TIME: return "times";
+    case H5T_FLOAT: return "floats of a format of its own";
+    case H5T_INTEGER: return "integers of a size of their own";
+    default: return "elements of an unknown kind";
   }
 }
 
@@ -135,9 +124,7 @@ bool is_long_double(hid_t type) {
   return sizeof(long double) == 16 && H5Tget_class(type) == H5T_FLOAT && H5Tequal(type, H5T_NATIVE_LDOUBLE) > 0;
 }
 
-void be_quiet() {
-  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-}
+void be_quiet() { H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); }
 
 std::string last_error() {
   std::string text;
@@ -155,8 +142,7 @@ std::string last_error() {
 element_type element_of(hid_t type, const std::string& what) {
   const std::size_t size = H5Tget_size(type);
   const auto named = [&](std::string prefix, handle in_memory) {
-    return element_type{prefix + std::to_string(size), static_cast<std::uint32_t>(size),
-                        std::move(in_memory)};
+    return element_type{prefix + std::to_string(size), static_cast<std::uint32_t>(size), std::move(in_memory)};
   };
   switch (H5Tget_class(type)) {
     case H5T_INTEGER: {
@@ -188,8 +174,7 @@ element_type element_of(hid_t type, const std::string& what) {
     case H5T_COMPOUND: {
       if (H5Tget_nmembers(type) != 2) return described_element_of(type, what);
       const std::string names = member(type, 0) + "," + member(type, 1);
-      const handle a(H5Tget_member_type(type, 0), H5Tclose),
-          b(H5Tget_member_type(type, 1), H5Tclose);
+      const handle a(H5Tget_member_type(type, 0), H5Tclose), b(H5Tget_member_type(type, 1), H5Tclose);
       const std::size_t part = H5Tget_size(a);
       const bool plain = (part == 4 || part == 8) && fits(a, part == 4 ? H5T_IEEE_F32LE : H5T_IEEE_F64LE);
       const bool complex = H5Tget_class(a) == H5T_FLOAT && H5Tequal(a, b) > 0 && (plain || is_long_double(a)) &&
@@ -203,10 +188,8 @@ element_type element_of(hid_t type, const std::string& what) {
       return {"c" + std::to_string(2 * part), static_cast<std::uint32_t>(2 * part), std::move(t)};
     }
     case H5T_OPAQUE:
-    case H5T_STRING:
-      return described_element_of(type, what);
-    default:
-      break;
+    case H5T_STRING: return described_element_of(type, what);
+    default: break;
   }
   refuse(what, class_name(type));
 }
@@ -235,9 +218,8 @@ element_type element_named(const std::string& name, std::uint32_t size, const st
   }
   if ((kind == 'i' || kind == 'u') && integer(kind == 'i', size) >= 0)
     return made(handle(H5Tcopy(integer(kind == 'i', size)), H5Tclose));
-  throw usage_error(errc::type_mismatch,
-                    what + " has elements of the type " + name +
-                        ", which no HDF5 type stands for here; export it as .npy, or raw");
+  throw usage_error(errc::type_mismatch, what + " has elements of the type " + name +
+                                             ", which no HDF5 type stands for here; export it as .npy, or raw");
 }
 
 }  // namespace ooc::tool::hdf5

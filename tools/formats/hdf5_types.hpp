@@ -37,9 +37,9 @@ void be_quiet();
 std::string last_error();
 
 struct element_type {
-  std::string name;        ///< as in element_type.hpp
-  std::uint32_t size = 0;  ///< bytes
-  handle type;             ///< as the elements lie in memory
+  std::string name;              ///< as in element_type.hpp
+  std::uint32_t size = 0;        ///< bytes
+  handle type;                   ///< as the elements lie in memory
   std::string description = {};  ///< where the name does not say it, see element_description.hpp
 };
 

@@ -5,8 +5,8 @@
 
 namespace ooc::tool {
 
-/// Makes `d` a variable that every program of NetCDF-4 reads: booleans become bytes with the attribute dtype = "bool", as
-/// xarray writes them.  Throws usage_error (errc::type_mismatch) that names the type and the remedy for what has no
+/// Makes `d` a variable that every program of NetCDF-4 reads: booleans become bytes with the attribute dtype = "bool",
+/// as xarray writes them.  Throws usage_error (errc::type_mismatch) that names the type and the remedy for what has no
 /// place there: programs would leave the variable out, or end.
 void fit_netcdf(const std::string& file, hdf5_dataset& d);
 

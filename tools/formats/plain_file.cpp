@@ -21,16 +21,12 @@ namespace ooc::tool {
 namespace {
 
 /// True for files that are written to as they are, rather than replaced.
-bool is_stream_mode(mode_t mode) {
-  return S_ISFIFO(mode) || S_ISCHR(mode);
-}
+bool is_stream_mode(mode_t mode) { return S_ISFIFO(mode) || S_ISCHR(mode); }
 
 }  // namespace
 
 input_file::input_file(const std::string& name)
-    : name_(name),
-      fd_(name == "-" ? ::fcntl(0, F_DUPFD_CLOEXEC, 3)
-                      : ::open(name.c_str(), O_RDONLY | O_CLOEXEC)) {
+    : name_(name), fd_(name == "-" ? ::fcntl(0, F_DUPFD_CLOEXEC, 3) : ::open(name.c_str(), O_RDONLY | O_CLOEXEC)) {
   struct ::stat s {};
   if (fd_ >= 0 && ::fstat(fd_, &s) == 0) {
     // Standard input may be a file that somebody has read a part of.
@@ -42,14 +38,11 @@ input_file::input_file(const std::string& name)
   throw io_error({error, std::generic_category()}, "'" + name + "' cannot be read");
 }
 
-input_file::~input_file() {
-  ::close(fd_);
-}
+input_file::~input_file() { ::close(fd_); }
 
 std::uint64_t input_file::size() const {
   struct ::stat s {};
-  if (::fstat(fd_, &s) != 0)
-    throw io_error({errno, std::generic_category()}, "'" + name_ + "' cannot be read");
+  if (::fstat(fd_, &s) != 0) throw io_error({errno, std::generic_category()}, "'" + name_ + "' cannot be read");
   return static_cast<std::uint64_t>(s.st_size);
 }
 
@@ -58,7 +51,9 @@ std::size_t input_file::read_once(std::uint64_t offset, std::span<std::byte> out
     // A signal does not end the wait for a stream by itself: it may come just before.
     if (stream_) {
       check_interrupted();
-      struct pollfd wanted {fd_, POLLIN, 0};
+      struct pollfd wanted {
+        fd_, POLLIN, 0
+      };
       if (::poll(&wanted, 1, 500) <= 0) continue;
     }
     const ssize_t n = stream_ ? ::read(fd_, out.data(), out.size())
@@ -72,9 +67,9 @@ void input_file::read(std::uint64_t offset, std::span<std::byte> out) const {
   while (!out.empty()) {
     const std::size_t n = read_once(offset, out);
     if (n == 0)
-      throw io_error::in_full({EIO, std::generic_category()},
-                              "'" + name_ + (stream_ ? "' ended before its shape was filled"
-                                                     : "' became shorter while it was being read"));
+      throw io_error::in_full(
+          {EIO, std::generic_category()},
+          "'" + name_ + (stream_ ? "' ended before its shape was filled" : "' became shorter while it was being read"));
     offset += n;
     out = out.subspan(n);
   }
@@ -104,8 +99,7 @@ void input_file::expect_end() const {
     throw usage_error(errc::invalid_request, "'" + name_ + "' holds more data than its shape needs");
 }
 
-output_file::output_file(const std::string& name, bool replace, unsigned mode)
-    : name_(name), replace_(replace) {
+output_file::output_file(const std::string& name, bool replace, unsigned mode) : name_(name), replace_(replace) {
   struct ::stat s {};
   if (name == "-") {
     fd_ = ::fcntl(1, F_DUPFD_CLOEXEC, 3);
@@ -173,8 +167,7 @@ void output_file::publish() {
     return;
   }
   if (::fsync(fd_) != 0) fail(errno, "written");
-  int done = ::renameat2(AT_FDCWD, part_.c_str(), AT_FDCWD, place_.c_str(),
-                         replace_ ? 0 : RENAME_NOREPLACE);
+  int done = ::renameat2(AT_FDCWD, part_.c_str(), AT_FDCWD, place_.c_str(), replace_ ? 0 : RENAME_NOREPLACE);
   if (done != 0 && errno == EINVAL)  // a file system without RENAME_NOREPLACE
     done = ::rename(part_.c_str(), place_.c_str());
   if (done != 0) fail(errno, "made");

@@ -20,13 +20,8 @@ struct colour {
 
 /// Equal steps in value are about equal steps in brightness, so that no edge appears where the
 /// field has none.
-constexpr std::array<colour, 7> scale{{{8, 6, 30},
-                                       {50, 18, 110},
-                                       {130, 30, 120},
-                                       {205, 60, 75},
-                                       {245, 125, 30},
-                                       {252, 205, 80},
-                                       {255, 253, 230}}};
+constexpr std::array<colour, 7> scale{
+    {{8, 6, 30}, {50, 18, 110}, {130, 30, 120}, {205, 60, 75}, {245, 125, 30}, {252, 205, 80}, {255, 253, 230}}};
 
 std::array<std::uint8_t, 3> colour_of(double x) {
   if (std::isnan(x)) return {128, 128, 128};
@@ -36,21 +31,17 @@ std::array<std::uint8_t, 3> colour_of(double x) {
   const auto mix = [t](double from, double to) {
     return static_cast<std::uint8_t>(std::lround(from + t * (to - from)));
   };
-  return {mix(scale[k].r, scale[k + 1].r), mix(scale[k].g, scale[k + 1].g),
-          mix(scale[k].b, scale[k + 1].b)};
+  return {mix(scale[k].r, scale[k + 1].r), mix(scale[k].g, scale[k + 1].g), mix(scale[k].b, scale[k + 1].b)};
 }
 
 }  // namespace
 
-std::vector<std::byte> png_image_of(std::span<const double> values, std::size_t width, double low,
-                                    double high) {
+std::vector<std::byte> png_image_of(std::span<const double> values, std::size_t width, double low, double high) {
   std::vector<std::uint8_t> pixels;
   pixels.reserve(values.size() * 3);
   for (const double v : values) {
     // Halves, so that the span of the largest numbers is one.
-    const double x = high > low      ? (v / 2 - low / 2) / (high / 2 - low / 2)
-                     : std::isnan(v) ? v
-                                     : 0.0;
+    const double x = high > low ? (v / 2 - low / 2) / (high / 2 - low / 2) : std::isnan(v) ? v : 0.0;
     for (const std::uint8_t c : colour_of(x)) pixels.push_back(c);
   }
   png_image image;

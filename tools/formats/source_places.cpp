@@ -21,9 +21,7 @@ fs::path file_of(hid_t dataset) {
   return name;
 }
 
-fs::path folder_of(hid_t dataset) {
-  return fs::absolute(file_of(dataset)).parent_path();
-}
+fs::path folder_of(hid_t dataset) { return fs::absolute(file_of(dataset)).parent_path(); }
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);

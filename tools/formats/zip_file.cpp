@@ -110,8 +110,9 @@ zip_member take_entry(const std::string& archive, std::string_view& list) {
 std::vector<zip_member> zip_members(const std::string& archive) {
   const input_file in(archive);
   if (in.is_stream())
-    throw usage_error(errc::invalid_request, "'" + archive + "': a .npz file has its list of members at its end, and "
-                                                             "cannot come from a stream");
+    throw usage_error(errc::invalid_request, "'" + archive +
+                                                 "': a .npz file has its list of members at its end, and "
+                                                 "cannot come from a stream");
   const directory d = directory_of(archive, in);
   if (d.bytes > 1_GiB) no_archive(archive, "its list of members claims to be longer than 1 GiB");
   const std::string all = read_at(in, d.begin, static_cast<std::size_t>(d.bytes));
@@ -120,7 +121,8 @@ std::vector<zip_member> zip_members(const std::string& archive) {
     zip_member m = take_entry(archive, list);
     if (m.name.ends_with('/')) continue;
     const std::uint64_t size = in.size();
-    if (m.begin > size || size - m.begin < local_bytes) no_archive(archive, "member '" + m.name + "' is beyond its end");
+    if (m.begin > size || size - m.begin < local_bytes)
+      no_archive(archive, "member '" + m.name + "' is beyond its end");
     const std::string header = read_at(in, m.begin, local_bytes);
     if (number_at<std::uint32_t>(header, 0) != local_mark) no_archive(archive, "member '" + m.name + "' has no header");
     m.begin += local_bytes + number_at<std::uint16_t>(header, 26) + number_at<std::uint16_t>(header, 28);

@@ -49,9 +49,8 @@ progress::progress(std::string label, std::uint64_t total, unit u, std::FILE* ou
       out_(out),
       terminal_(::isatty(::fileno(out)) == 1),
       now_(std::move(now)),
-      next_((start_ + (terminal_ ? clock::duration(patience) : clock::duration(elsewhere)))
-                .time_since_epoch()
-                .count()) {}
+      next_(
+          (start_ + (terminal_ ? clock::duration(patience) : clock::duration(elsewhere))).time_since_epoch().count()) {}
 
 progress::~progress() {
   if (terminal_ && drawn_ && !finished_) std::fputc('\n', out_);
@@ -62,17 +61,13 @@ void progress::advance(std::uint64_t n) {
   const auto now = now_();
   auto due = next_.load(std::memory_order_relaxed);
   if (now.time_since_epoch().count() < due) return;
-  const clock::duration pause =
-      terminal_ ? clock::duration(on_terminal) : clock::duration(elsewhere);
-  if (next_.compare_exchange_strong(due, (now + pause).time_since_epoch().count()))
-    draw(now, false);
+  const clock::duration pause = terminal_ ? clock::duration(on_terminal) : clock::duration(elsewhere);
+  if (next_.compare_exchange_strong(due, (now + pause).time_since_epoch().count())) draw(now, false);
 }
 
 void progress::finish() {
   const auto now = now_();
-  if (!drawn_ &&
-      now - start_ < (terminal_ ? clock::duration(patience) : clock::duration(elsewhere)))
-    finished_ = true;
+  if (!drawn_ && now - start_ < (terminal_ ? clock::duration(patience) : clock::duration(elsewhere))) finished_ = true;
   if (finished_) return;
   draw(now, true);
   finished_ = true;
@@ -80,8 +75,7 @@ void progress::finish() {
 
 std::string progress::line(clock::time_point now, bool last) const {
   const std::uint64_t done = done_.load(std::memory_order_relaxed);
-  const double part =
-      total_ == 0 ? 1 : std::min(1.0, static_cast<double>(done) / static_cast<double>(total_));
+  const double part = total_ == 0 ? 1 : std::min(1.0, static_cast<double>(done) / static_cast<double>(total_));
   const double took = std::max(1e-9, std::chrono::duration<double>(now - start_).count());
   const double rate = static_cast<double>(done) / took;
 
@@ -95,8 +89,8 @@ std::string progress::line(clock::time_point now, bool last) const {
   std::snprintf(text, sizeof text, "%3.0f %%  ", part * 100);
   s += text;
   if (unit_ == unit::bytes) {
-    s += human_bytes(static_cast<double>(done)) + " of " +
-         human_bytes(static_cast<double>(total_)) + "  " + human_bytes(rate) + "/s";
+    s += human_bytes(static_cast<double>(done)) + " of " + human_bytes(static_cast<double>(total_)) + "  " +
+         human_bytes(rate) + "/s";
   } else {
     std::snprintf(text, sizeof text, "%llu of %llu  %.1f/s", static_cast<unsigned long long>(done),
                   static_cast<unsigned long long>(total_), rate);

@@ -32,16 +32,11 @@ enum class tone { plain, title, good, busy, full };
 
 const char* code(tone t) {
   switch (t) {
-    case tone::plain:
-      return "";
-    case tone::title:
-      return "\x1b[1m";
-    case tone::good:
-      return "\x1b[32m";
-    case tone::busy:
-      return "\x1b[33m";
-    case tone::full:
-      return "\x1b[31m";
+    case tone::plain: return "";
+    case tone::title: return "\x1b[1m";
+    case tone::good: return "\x1b[32m";
+    case tone::busy: return "\x1b[33m";
+    case tone::full: return "\x1b[31m";
   }
   return "";
 }
@@ -144,8 +139,7 @@ struct column {
 
 std::vector<column> columns_of(page_style style) {
   const auto bytes = [](double server_load::*m) {
-    return
-        [m](line& l, const server_load& s, std::size_t w) { l.add(right(human_bytes(s.*m), w)); };
+    return [m](line& l, const server_load& s, std::size_t w) { l.add(right(human_bytes(s.*m), w)); };
   };
   return {
       {"node", sort_key::node, 5, 0, 10, false,
@@ -153,33 +147,21 @@ std::vector<column> columns_of(page_style style) {
       {"read/s", sort_key::read, 10, 0, 9, true, bytes(&server_load::read)},
       {"written/s", sort_key::written, 10, 0, 8, true, bytes(&server_load::written)},
       {"requests/s", sort_key::requests, 10, 0, 3, false,
-       [](line& l, const server_load& s, std::size_t w) {
-         l.add(right(std::to_string(std::llround(s.requests)), w));
-       }},
+       [](line& l, const server_load& s, std::size_t w) { l.add(right(std::to_string(std::llround(s.requests)), w)); }},
       {"latency", sort_key::latency, 8, 0, 5, false,
-       [](line& l, const server_load& s, std::size_t w) {
-         l.add(right(latency_text(s.latency_us), w));
-       }},
+       [](line& l, const server_load& s, std::size_t w) { l.add(right(latency_text(s.latency_us), w)); }},
       {"queue", sort_key::queue, 7, 0, 6, true,
        [](line& l, const server_load& s, std::size_t w) {
          l.add(right(std::to_string(s.waiting) + "+" + std::to_string(s.running), w));
        }},
       {"memory", sort_key::memory, 6, 16, 4, true,
-       [style](line& l, const server_load& s, std::size_t w) {
-         add_bar(l, s.memory, s.memory_limit, w, style);
-       }},
+       [style](line& l, const server_load& s, std::size_t w) { add_bar(l, s.memory, s.memory_limit, w, style); }},
       {"disk", sort_key::disk, 5, 16, 7, true,
-       [style](line& l, const server_load& s, std::size_t w) {
-         add_bar(l, s.disk_used, s.disk_size, w, style);
-       }},
+       [style](line& l, const server_load& s, std::size_t w) { add_bar(l, s.disk_used, s.disk_size, w, style); }},
       {"clients", sort_key::clients, 7, 0, 2, false,
-       [](line& l, const server_load& s, std::size_t w) {
-         l.add(right(std::to_string(s.clients), w));
-       }},
+       [](line& l, const server_load& s, std::size_t w) { l.add(right(std::to_string(s.clients), w)); }},
       {"history", sort_key::node, 8, 24, 1, false,
-       [style](line& l, const server_load& s, std::size_t w) {
-         l.add(history_text(s.history, w, style), tone::good);
-       }},
+       [style](line& l, const server_load& s, std::size_t w) { l.add(history_text(s.history, w, style), tone::good); }},
   };
 }
 
@@ -192,15 +174,13 @@ std::vector<column> fitting(std::size_t width, page_style style) {
     return n - 1;
   };
   while (all.size() > 1 && total() > width)
-    all.erase(std::min_element(all.begin(), all.end(), [](const column& a, const column& b) {
-      return a.weight < b.weight;
-    }));
+    all.erase(
+        std::min_element(all.begin(), all.end(), [](const column& a, const column& b) { return a.weight < b.weight; }));
   // Then bars, those of more weight first.
   std::vector<column*> bars;
   for (column& c : all)
     if (c.wider != 0) bars.push_back(&c);
-  std::sort(bars.begin(), bars.end(),
-            [](const column* a, const column* b) { return a->weight > b->weight; });
+  std::sort(bars.begin(), bars.end(), [](const column* a, const column* b) { return a->weight > b->weight; });
   for (column* c : bars)
     if (total() + c->wider - c->width <= width) c->width = c->wider;
   return all;
@@ -208,38 +188,27 @@ std::vector<column> fitting(std::size_t width, page_style style) {
 
 double value_of(const server_load& s, sort_key key) {
   switch (key) {
-    case sort_key::node:
-      return 0;
-    case sort_key::read:
-      return s.read;
-    case sort_key::written:
-      return s.written;
-    case sort_key::requests:
-      return s.requests;
-    case sort_key::latency:
-      return s.latency_us;
-    case sort_key::queue:
-      return static_cast<double>(s.waiting + s.running);
-    case sort_key::memory:
-      return share(s.memory, s.memory_limit);
-    case sort_key::disk:
-      return share(s.disk_used, s.disk_size);
-    case sort_key::clients:
-      return static_cast<double>(s.clients);
+    case sort_key::node: return 0;
+    case sort_key::read: return s.read;
+    case sort_key::written: return s.written;
+    case sort_key::requests: return s.requests;
+    case sort_key::latency: return s.latency_us;
+    case sort_key::queue: return static_cast<double>(s.waiting + s.running);
+    case sort_key::memory: return share(s.memory, s.memory_limit);
+    case sort_key::disk: return share(s.disk_used, s.disk_size);
+    case sort_key::clients: return static_cast<double>(s.clients);
   }
   return 0;
 }
 
-std::string row_of(const server_load& s, const std::vector<column>& columns, std::size_t width,
-                   page_style style) {
+std::string row_of(const server_load& s, const std::vector<column>& columns, std::size_t width, page_style style) {
   line l(width, style);
   if (!s.up) {
     l.add(s.name, tone::title);
     l.fill_to(6);
     const bool metad = s.name == "metad";
     l.add("has not answered for " + human_seconds(s.silent_s) +
-              (metad ? "; arrays that are open go on without it: "
-                     : "; its data cannot be reached: ") +
+              (metad ? "; arrays that are open go on without it: " : "; its data cannot be reached: ") +
               printable(s.why),
           tone::full);
     return std::move(l).text();
@@ -267,9 +236,8 @@ std::string summary_of(const std::vector<server_load>& loads) {
   }
   const std::size_t nodes = loads.size() - 1;
   return std::to_string(nodes) + (nodes == 1 ? " I/O node" : " I/O nodes") +
-         (down != 0 ? ", " + std::to_string(down) + " gone" : "") + "   read " + human_bytes(read) +
-         "/s   written " + human_bytes(written) + "/s   " + std::to_string(std::llround(requests)) +
-         " requests/s";
+         (down != 0 ? ", " + std::to_string(down) + " gone" : "") + "   read " + human_bytes(read) + "/s   written " +
+         human_bytes(written) + "/s   " + std::to_string(std::llround(requests)) + " requests/s";
 }
 
 }  // namespace
@@ -277,9 +245,8 @@ std::string summary_of(const std::vector<server_load>& loads) {
 sort_key sort_key_of(const std::string& name) {
   for (const key_name& k : keys)
     if (name == k.name) return k.key;
-  throw usage_mistake(
-      "--sort " + name +
-      ": choose node, read, written, requests, latency, queue, memory, disk or clients");
+  throw usage_mistake("--sort " + name +
+                      ": choose node, read, written, requests, latency, queue, memory, disk or clients");
 }
 
 std::optional<sort_key> sort_key_of(char pressed) {
@@ -288,8 +255,8 @@ std::optional<sort_key> sort_key_of(char pressed) {
   return {};
 }
 
-std::vector<std::string> draw(const load_page& page, const std::vector<server_load>& loads,
-                              std::size_t width, std::size_t height, page_style style) {
+std::vector<std::string> draw(const load_page& page, const std::vector<server_load>& loads, std::size_t width,
+                              std::size_t height, page_style style) {
   std::vector<std::string> lines;
   const auto text_line = [&](const std::string& text, tone t) {
     line l(width, style);
@@ -314,8 +281,7 @@ std::vector<std::string> draw(const load_page& page, const std::vector<server_lo
     const std::size_t left = head.cells();
     const bool by_this = c.key == page.sorted && std::string(c.title) != "history";
     const std::string text = std::string(by_this ? ">" : "") + c.title;
-    head.add(c.key == sort_key::node ? text : right(text, c.width),
-             by_this ? tone::title : tone::plain);
+    head.add(c.key == sort_key::node ? text : right(text, c.width), by_this ? tone::title : tone::plain);
     head.fill_to(left + c.width);
   }
   lines.push_back(std::move(head).text());
@@ -328,10 +294,8 @@ std::vector<std::string> draw(const load_page& page, const std::vector<server_lo
   lines.push_back(row_of(loads[0], columns, width, style));
   const std::size_t first = std::min(page.first, rows.size());
   std::size_t shown = rows.size() - first;
-  if (height != 0)
-    shown = std::min(shown, height > lines.size() + 2 ? height - lines.size() - 2 : 0);
-  for (std::size_t i = first; i < first + shown; ++i)
-    lines.push_back(row_of(*rows[i], columns, width, style));
+  if (height != 0) shown = std::min(shown, height > lines.size() + 2 ? height - lines.size() - 2 : 0);
+  for (std::size_t i = first; i < first + shown; ++i) lines.push_back(row_of(*rows[i], columns, width, style));
   if (height != 0) {
     if (shown < rows.size())
       text_line("nodes " + std::to_string(first) + " to " + std::to_string(first + shown) + " of " +

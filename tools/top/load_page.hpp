@@ -34,7 +34,7 @@ struct load_page {
 };
 
 /// The lines, without line ends; `height` 0: as many as there are, without the line of keys.
-std::vector<std::string> draw(const load_page& page, const std::vector<server_load>& loads,
-                              std::size_t width, std::size_t height, page_style style);
+std::vector<std::string> draw(const load_page& page, const std::vector<server_load>& loads, std::size_t width,
+                              std::size_t height, page_style style);
 
 }  // namespace ooc::tool

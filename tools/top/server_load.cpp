@@ -21,9 +21,8 @@ load_watch::load_watch(std::string metadata, cluster::asker who)
 const std::vector<server_load>& load_watch::look() {
   std::vector<std::future<cluster::node_answer>> asked;
   for (std::uint32_t i = 0; i < cluster_.nodes.size(); ++i)
-    asked.push_back(std::async(std::launch::async, [this, i] {
-      return cluster::ask_node(i, cluster_.nodes[i], cluster_.store_uuid, who_);
-    }));
+    asked.push_back(std::async(
+        std::launch::async, [this, i] { return cluster::ask_node(i, cluster_.nodes[i], cluster_.store_uuid, who_); }));
   std::optional<storage::cluster_info> moved;
   try {
     cluster::metadata_answer m = cluster::ask_metadata(metadata_, who_);
@@ -64,9 +63,7 @@ void load_watch::add(server_load& l, counted& before, const counted& now) {
   l.read = l.written = l.requests = 0;
   if (before.started_ns == now.started_ns) {
     const double s = std::chrono::duration<double>(now.when - before.when).count();
-    const auto rate = [&](std::uint64_t to, std::uint64_t from) {
-      return static_cast<double>(to - from) / s;
-    };
+    const auto rate = [&](std::uint64_t to, std::uint64_t from) { return static_cast<double>(to - from) / s; };
     l.read = rate(now.read, before.read);
     l.written = rate(now.written, before.written);
     l.requests = rate(now.requests, before.requests);

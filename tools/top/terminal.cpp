@@ -78,8 +78,7 @@ terminal::extent terminal::size() const {
 
 void terminal::show(const std::vector<std::string>& lines) {
   std::string all = "\x1b[H";
-  for (std::size_t i = 0; i < lines.size(); ++i)
-    all += (i == 0 ? "" : "\r\n") + lines[i] + "\x1b[0m\x1b[K";
+  for (std::size_t i = 0; i < lines.size(); ++i) all += (i == 0 ? "" : "\r\n") + lines[i] + "\x1b[0m\x1b[K";
   put(all + "\x1b[J");
 }
 

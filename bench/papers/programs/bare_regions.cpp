@@ -62,8 +62,7 @@ struct bare_client::state {
   }
 };
 
-bare_client::bare_client(const std::vector<std::string>& servers)
-    : state_(std::make_unique<state>()) {
+bare_client::bare_client(const std::vector<std::string>& servers) : state_(std::make_unique<state>()) {
   for (const std::string& address : servers) {
     tcp::socket s(state_->context);
     s.connect(endpoint<tcp>(address));

@@ -16,8 +16,8 @@ struct region {
   std::uint64_t bytes = 0;   ///< multiple of 8
 };
 
-/// A client with a connection to each of `servers` ("ADDRESS:PORT"; one server may have several).  A region is dealt out to them
-/// in equal parts.  A write has ended when every server says that it has everything.
+/// A client with a connection to each of `servers` ("ADDRESS:PORT"; one server may have several).  A region is dealt
+/// out to them in equal parts.  A write has ended when every server says that it has everything.
 class bare_client {
  public:
   explicit bare_client(const std::vector<std::string>& servers);

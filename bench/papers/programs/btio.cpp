@@ -39,9 +39,7 @@ struct cell {
   std::uint64_t bytes() const { return z.size() * y.size() * x.size() * point; }
 };
 
-interval part(std::uint64_t n, std::uint64_t parts, std::uint64_t i) {
-  return {n * i / parts, n * (i + 1) / parts};
-}
+interval part(std::uint64_t n, std::uint64_t parts, std::uint64_t i) { return {n * i / parts, n * (i + 1) / parts}; }
 
 /// What one rank has of the array.
 using cells = std::vector<cell>;
@@ -123,8 +121,7 @@ class solver {
       read("collective", s, mine_, [&](auto out) { together.read_all(*world_, r, out); });
       read("independent", s, mine_, [&](auto out) { alone.read(r, out); });
       read("contiguous", s, mine_, [&](auto out) {
-        if (whole.read_at(s * array() + before_, out) != out.size())
-          throw std::runtime_error("the file is too short");
+        if (whole.read_at(s * array() + before_, out) != out.size()) throw std::runtime_error("the file is too short");
       });
       const cells slab{{part(n_, ranks_, rank_), {0, n_}, {0, n_}}};
       const ooc::request contiguous = request_for(n_, slab, s * array());
@@ -155,9 +152,7 @@ class solver {
     double last = 0;
     MPI_Reduce(&begin, &first, 1, MPI_DOUBLE, MPI_MIN, 0, MPI_COMM_WORLD);
     MPI_Reduce(&end, &last, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
-    if (rank_ == 0)
-      std::printf("%s %s %llu %.6f\n", what, how, static_cast<unsigned long long>(step),
-                  last - first);
+    if (rank_ == 0) std::printf("%s %s %llu %.6f\n", what, how, static_cast<unsigned long long>(step), last - first);
   }
 
   template <class F>
@@ -166,8 +161,8 @@ class solver {
     timed("read", how, step, [&] { f(std::as_writable_bytes(std::span(found))); });
     each_value(n_, where, step, [&](std::size_t i, double value) {
       if (found[i] != value)
-        throw std::runtime_error(std::string("wrong data: ") + how + ", step " +
-                                 std::to_string(step) + ", value " + std::to_string(i));
+        throw std::runtime_error(std::string("wrong data: ") + how + ", step " + std::to_string(step) + ", value " +
+                                 std::to_string(i));
     });
   }
 

@@ -28,7 +28,8 @@ class mpi_client {
     MPI_Info hints;
     MPI_Info_create(&hints);
     MPI_Info_set(hints, "striping_unit", std::to_string(sf).c_str());
-    require(MPI_File_open(MPI_COMM_SELF, name_.c_str(), MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_RDWR, hints, &file_));
+    require(
+        MPI_File_open(MPI_COMM_SELF, name_.c_str(), MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_RDWR, hints, &file_));
     MPI_Info_free(&hints);
     require(MPI_File_set_size(file_, static_cast<MPI_Offset>(bytes)));
     stripe_ = sf;

@@ -25,8 +25,8 @@ struct ring {
   }
   void receive(papers::token& t) const {
     const auto m = t.memory();
-    MPI_Recv(m.data(), static_cast<int>(m.size()), MPI_BYTE, (rank + size - 1) % size, 0,
-             MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Recv(m.data(), static_cast<int>(m.size()), MPI_BYTE, (rank + size - 1) % size, 0, MPI_COMM_WORLD,
+             MPI_STATUS_IGNORE);
   }
 };
 
@@ -67,8 +67,7 @@ int main(int argc, char** argv) {
       papers::token token(std::stoul(argv[i]));
       const double start = papers::now();
       if (r.rank == 0)
-        lead(r, token,
-             {start, start + std::stod(argv[1]), std::stod(argv[2]), std::stoul(argv[3])});
+        lead(r, token, {start, start + std::stod(argv[1]), std::stod(argv[2]), std::stoul(argv[3])});
       else
         follow(r, token);
     }

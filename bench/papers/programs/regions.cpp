@@ -22,8 +22,7 @@ using papers::region;
 
 class store_client {
  public:
-  store_client(const std::string& url, std::string name)
-      : store_(ooc::store::open(url)), name_(std::move(name)) {}
+  store_client(const std::string& url, std::string name) : store_(ooc::store::open(url)), name_(std::move(name)) {}
 
   void create(std::uint64_t bytes, std::uint64_t sf) {
     ooc::file_options o;

@@ -1,6 +1,6 @@
 // What a client of the concurrent read and write experiment does for the lines of its standard input, whatever it moves
-// the regions by.  Prints "ready", then answers each line with "BEGIN END", times of CLOCK_MONOTONIC in seconds, which all
-// processes of a machine share:
+// the regions by.  Prints "ready", then answers each line with "BEGIN END", times of CLOCK_MONOTONIC in seconds, which
+// all processes of a machine share:
 //
 //     create BYTES SF          the file, all nodes, stripes of SF bytes
 //     prepare OFFSET BYTES     all that comes before a write: opens the file, makes the data
@@ -34,8 +34,7 @@ inline region parse_region(std::istringstream& in) {
 }
 
 inline void require_room(const std::vector<std::uint64_t>& memory, const region& r) {
-  if (memory.size() * 8 != r.bytes)
-    throw std::runtime_error("prepare comes before write, clear before read");
+  if (memory.size() * 8 != r.bytes) throw std::runtime_error("prepare comes before write, clear before read");
 }
 
 /// When the transfer begins: at the time that the order gives, so that all clients begin together.

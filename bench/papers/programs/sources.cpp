@@ -121,9 +121,7 @@ void take_clients(tcp::acceptor& acceptor, source& file) {
 
 }  // namespace
 
-std::unique_ptr<source> local_source(const std::string& path) {
-  return std::make_unique<local>(path);
-}
+std::unique_ptr<source> local_source(const std::string& path) { return std::make_unique<local>(path); }
 
 std::unique_ptr<source> store_source(const std::string& url, const std::string& path) {
   return std::make_unique<stored>(url, path);
@@ -138,8 +136,7 @@ void serve_file(const std::string& path, const std::vector<std::string>& address
   asio::io_context context;
   std::vector<tcp::acceptor> acceptors;
   for (const std::string& a : addresses) acceptors.emplace_back(context, endpoint<tcp>(a));
-  for (tcp::acceptor& a : acceptors)
-    std::thread(take_clients, std::ref(a), std::ref(*file)).detach();
+  for (tcp::acceptor& a : acceptors) std::thread(take_clients, std::ref(a), std::ref(*file)).detach();
   std::cout << "ready" << std::endl;
   for (std::string line; std::getline(std::cin, line);) {
   }

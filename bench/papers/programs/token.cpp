@@ -7,9 +7,7 @@
 namespace papers {
 namespace {
 
-std::byte content(std::uint64_t way, std::size_t i) {
-  return static_cast<std::byte>(way * 31 + i + (i >> 8));
-}
+std::byte content(std::uint64_t way, std::size_t i) { return static_cast<std::byte>(way * 31 + i + (i >> 8)); }
 
 }  // namespace
 

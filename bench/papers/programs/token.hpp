@@ -30,9 +30,7 @@ class meter {
   /// `started`: when the first way begins.  Throws std::runtime_error if that is after `begin`.
   meter(double started, double begin, double seconds, std::size_t slots);
 
-  bool over(double now) const {
-    return now >= begin_ + length_ * static_cast<double>(ways_.size());
-  }
+  bool over(double now) const { return now >= begin_ + length_ * static_cast<double>(ways_.size()); }
   /// A way has ended.
   void tick(double now);
   /// Complete once a way has ended after the last slot.

@@ -40,17 +40,14 @@ using channels = std::shared_ptr<std::vector<typename Protocol::socket>>;
 /// How many parts `bytes` have on `count` channels: a datagram is a packet, a stream is cut no
 /// finer than there are channels.
 std::size_t parts(udp, std::size_t bytes, std::size_t) { return (bytes + 1471) / 1472; }
-std::size_t parts(tcp, std::size_t bytes, std::size_t count) {
-  return std::min(count, (bytes + 1447) / 1448);
-}
+std::size_t parts(tcp, std::size_t bytes, std::size_t count) { return std::min(count, (bytes + 1447) / 1448); }
 
 void send_part(tcp::socket& s, asio::const_buffer part) { asio::write(s, part); }
 void send_part(udp::socket& s, asio::const_buffer part) { s.send(part); }
 void receive_part(tcp::socket& s, asio::mutable_buffer part) { asio::read(s, part); }
 void receive_part(udp::socket& s, asio::mutable_buffer part) {
   udp::endpoint from;
-  if (s.receive_from(part, from) != part.size())
-    throw std::runtime_error("a datagram of wrong length");
+  if (s.receive_from(part, from) != part.size()) throw std::runtime_error("a datagram of wrong length");
   boost::system::error_code alone;
   s.remote_endpoint(alone);
   if (alone) s.connect(from);  // whoever sends first is the partner
@@ -63,14 +60,10 @@ class way {
   explicit way(channels<Protocol> c) : connections_(std::move(c)) {}
 
   void send(std::span<const std::byte> token) {
-    deal(token, [](auto& socket, auto part) {
-      send_part(socket, asio::buffer(part.data(), part.size()));
-    });
+    deal(token, [](auto& socket, auto part) { send_part(socket, asio::buffer(part.data(), part.size())); });
   }
   void receive(std::span<std::byte> token) {
-    deal(token, [](auto& socket, auto part) {
-      receive_part(socket, asio::buffer(part.data(), part.size()));
-    });
+    deal(token, [](auto& socket, auto part) { receive_part(socket, asio::buffer(part.data(), part.size())); });
   }
 
  private:
@@ -126,8 +119,7 @@ class doors<udp> {
  public:
   doors(asio::io_context& context, const std::vector<std::string>& addresses)
       : sockets_(std::make_shared<std::vector<udp::socket>>()) {
-    for (const std::string& a : addresses)
-      sockets_->emplace_back(context, papers::endpoint<udp>(a));
+    for (const std::string& a : addresses) sockets_->emplace_back(context, papers::endpoint<udp>(a));
   }
   channels<udp> accept() { return sockets_; }
 
@@ -139,8 +131,7 @@ template <>
 class doors<tcp> {
  public:
   doors(asio::io_context& context, const std::vector<std::string>& addresses) {
-    for (const std::string& a : addresses)
-      acceptors_.emplace_back(context, papers::endpoint<tcp>(a));
+    for (const std::string& a : addresses) acceptors_.emplace_back(context, papers::endpoint<tcp>(a));
   }
   channels<tcp> accept() {
     auto all = std::make_shared<std::vector<tcp::socket>>();
@@ -161,8 +152,7 @@ void lead(way<Protocol>& in, way<Protocol>& out, std::istringstream& order) {
   double begin = 0;
   double seconds = 0;
   std::size_t slots = 0;
-  if (!(order >> bytes >> begin >> seconds >> slots))
-    throw std::runtime_error("lead: give four numbers");
+  if (!(order >> bytes >> begin >> seconds >> slots)) throw std::runtime_error("lead: give four numbers");
   papers::token token(bytes);
   papers::meter meter(papers::now(), begin, seconds, slots);
   bool last = false;

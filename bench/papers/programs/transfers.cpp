@@ -42,8 +42,7 @@ constexpr std::size_t ahead = 2;    ///< chunks asked for before the first is wr
 
 class output {
  public:
-  explicit output(const std::string& path)
-      : fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
+  explicit output(const std::string& path) : fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
     if (fd_ < 0) throw std::system_error(errno, std::generic_category(), path);
   }
   ~output() { ::close(fd_); }
@@ -158,8 +157,8 @@ void make(const std::string& path, std::uint64_t bytes, std::uint64_t place) {
   produce(bytes, place, [&](std::uint64_t, auto data) { file.write(data); });
 }
 
-void upload(const std::string& url, const std::string& path, std::uint64_t bytes,
-            std::uint64_t place, std::uint32_t node) {
+void upload(const std::string& url, const std::string& path, std::uint64_t bytes, std::uint64_t place,
+            std::uint32_t node) {
   const auto store = ooc::store::open(url);
   ooc::file_options o;
   o.size = bytes;

@@ -44,7 +44,9 @@ namespace detail {
 
 /// static_cast<U>(T) is there.
 template <class T, class U>
-concept converts_to = requires(const T& x) { static_cast<U>(x); };
+concept converts_to = requires(const T& x) {
+  static_cast<U>(x);
+};
 
 template <class T, std::size_t N, class From, class U, class To>
 copy_request copy_of(const char* verb, const ooc_array<T, N, From>& a, ooc_array<U, N, To>& b,
@@ -66,8 +68,7 @@ copy_request copy_of(const char* verb, const ooc_array<T, N, From>& a, ooc_array
 template <class T, std::size_t N, class From, class U, class To>
 copy_request boxed_copy_of(const char* verb, const ooc_array<T, N, From>& a, const box<N>& which,
                            ooc_array<U, N, To>& b, const ooc::coordinates<N>& where,
-                           const std::array<std::size_t, N>& permutation,
-                           const pass_options& options) {
+                           const std::array<std::size_t, N>& permutation, const pass_options& options) {
   copy_request r = copy_of(verb, a, b, options);
   r.from_lower.assign(which.lower.begin(), which.lower.end());
   r.to_lower.assign(where.begin(), where.end());
@@ -88,10 +89,11 @@ constexpr std::array<std::size_t, N> reversed_dimensions() noexcept {
 
 /// The elements of `which` of a, into b from `where` on.
 template <class T, std::size_t N, class From, class U, class To>
-  requires detail::converts_to<T, U>
-pass_statistics copy(const ooc_array<T, N, From>& a, const std::type_identity_t<box<N>>& which,
-                     ooc_array<U, N, To>& b, const std::type_identity_t<coordinates<N>>& where,
-                     const pass_options& options = {}) {
+requires detail::converts_to<T, U> pass_statistics copy(const ooc_array<T, N, From>& a,
+                                                        const std::type_identity_t<box<N>>& which,
+                                                        ooc_array<U, N, To>& b,
+                                                        const std::type_identity_t<coordinates<N>>& where,
+                                                        const pass_options& options = {}) {
   std::array<std::size_t, N> same{};
   for (std::size_t k = 0; k < N; ++k) same[k] = k;
   return detail::run_copy(detail::boxed_copy_of("copy", a, which, b, where, same, options));
@@ -99,9 +101,8 @@ pass_statistics copy(const ooc_array<T, N, From>& a, const std::type_identity_t<
 
 /// All of a, into b, which has the same extents.
 template <class T, std::size_t N, class From, class U, class To>
-  requires detail::converts_to<T, U>
-pass_statistics copy(const ooc_array<T, N, From>& a, ooc_array<U, N, To>& b,
-                     const pass_options& options = {}) {
+requires detail::converts_to<T, U> pass_statistics copy(const ooc_array<T, N, From>& a, ooc_array<U, N, To>& b,
+                                                        const pass_options& options = {}) {
   detail::copy_request r = detail::copy_of("copy", a, b, options);
   r.extents.assign(b.extents().begin(), b.extents().end());
   for (std::size_t k = 0; k < N; ++k) r.permutation.push_back(k);
@@ -111,10 +112,9 @@ pass_statistics copy(const ooc_array<T, N, From>& a, ooc_array<U, N, To>& b,
 
 /// Dimension k of b is dimension permutation[k] of a.
 template <class T, std::size_t N, class From, class U, class To>
-  requires detail::converts_to<T, U>
-pass_statistics transpose(const ooc_array<T, N, From>& a, ooc_array<U, N, To>& b,
-                          const std::array<std::size_t, N>& permutation,
-                          const pass_options& options = {}) {
+requires detail::converts_to<T, U> pass_statistics transpose(const ooc_array<T, N, From>& a, ooc_array<U, N, To>& b,
+                                                             const std::array<std::size_t, N>& permutation,
+                                                             const pass_options& options = {}) {
   detail::copy_request r = detail::copy_of("transposition", a, b, options);
   r.extents.assign(b.extents().begin(), b.extents().end());
   r.permutation.assign(permutation.begin(), permutation.end());
@@ -126,28 +126,27 @@ pass_statistics transpose(const ooc_array<T, N, From>& a, ooc_array<U, N, To>& b
   return detail::run_copy(r);
 }
 template <class T, std::size_t N, class From, class U, class To>
-pass_statistics transpose(const ooc_array<T, N, From>& a, ooc_array<U, N, To>& b,
-                          const std::size_t (&permutation)[N], const pass_options& options = {}) {
+pass_statistics transpose(const ooc_array<T, N, From>& a, ooc_array<U, N, To>& b, const std::size_t (&permutation)[N],
+                          const pass_options& options = {}) {
   return transpose(a, b, std::to_array(permutation), options);
 }
 
 /// The dimensions in reverse order.
 template <class T, std::size_t N, class From, class U, class To>
-  requires detail::converts_to<T, U>
-pass_statistics transpose(const ooc_array<T, N, From>& a, ooc_array<U, N, To>& b,
-                          const pass_options& options = {}) {
+requires detail::converts_to<T, U> pass_statistics transpose(const ooc_array<T, N, From>& a, ooc_array<U, N, To>& b,
+                                                             const pass_options& options = {}) {
   return transpose(a, b, detail::reversed_dimensions<N>(), options);
 }
 
 /// The elements of `which` of a, into b from `where` on; dimension k of b is dimension permutation[k] of a.
 template <class T, std::size_t N, class From, class U, class To>
-  requires detail::converts_to<T, U>
-pass_statistics transpose(const ooc_array<T, N, From>& a, const std::type_identity_t<box<N>>& which,
-                          ooc_array<U, N, To>& b, const std::type_identity_t<coordinates<N>>& where,
-                          const std::array<std::size_t, N>& permutation,
-                          const pass_options& options = {}) {
-  return detail::run_copy(
-      detail::boxed_copy_of("transposition", a, which, b, where, permutation, options));
+requires detail::converts_to<T, U> pass_statistics transpose(const ooc_array<T, N, From>& a,
+                                                             const std::type_identity_t<box<N>>& which,
+                                                             ooc_array<U, N, To>& b,
+                                                             const std::type_identity_t<coordinates<N>>& where,
+                                                             const std::array<std::size_t, N>& permutation,
+                                                             const pass_options& options = {}) {
+  return detail::run_copy(detail::boxed_copy_of("transposition", a, which, b, where, permutation, options));
 }
 template <class T, std::size_t N, class From, class U, class To>
 pass_statistics transpose(const ooc_array<T, N, From>& a, const std::type_identity_t<box<N>>& which,
@@ -158,10 +157,11 @@ pass_statistics transpose(const ooc_array<T, N, From>& a, const std::type_identi
 
 /// The same with the dimensions in reverse order.
 template <class T, std::size_t N, class From, class U, class To>
-  requires detail::converts_to<T, U>
-pass_statistics transpose(const ooc_array<T, N, From>& a, const std::type_identity_t<box<N>>& which,
-                          ooc_array<U, N, To>& b, const std::type_identity_t<coordinates<N>>& where,
-                          const pass_options& options = {}) {
+requires detail::converts_to<T, U> pass_statistics transpose(const ooc_array<T, N, From>& a,
+                                                             const std::type_identity_t<box<N>>& which,
+                                                             ooc_array<U, N, To>& b,
+                                                             const std::type_identity_t<coordinates<N>>& where,
+                                                             const pass_options& options = {}) {
   return transpose(a, which, b, where, detail::reversed_dimensions<N>(), options);
 }
 

@@ -156,8 +156,7 @@ pass_result<Value> reduce_spans(span_request r, std::size_t elements, Value init
   run.pass(program);
   std::vector<Value> mine = program.values();
   if (run.ranks() > 1) {
-    if (!reproducible && mine.size() > 1)
-      mine = {fold_pieces(mine.data(), mine.size(), op)};
+    if (!reproducible && mine.size() > 1) mine = {fold_pieces(mine.data(), mine.size(), op)};
     const auto told = run.gathered(bytes_of_values(mine));
     mine.clear();
     for (const auto& of_rank : told) add_values(mine, of_rank, init);
@@ -168,8 +167,7 @@ pass_result<Value> reduce_spans(span_request r, std::size_t elements, Value init
 }
 
 template <class Value, class Op, class F, class... A>
-pass_result<Value> reduce_all(Value init, Op& op, F& f, const pass_options& options,
-                              const A&... in) {
+pass_result<Value> reduce_all(Value init, Op& op, F& f, const pass_options& options, const A&... in) {
   span_request r{.verb = "reduction", .options = options};
   (r.arrays.push_back(in_pass(in, true, false)), ...);
   constexpr std::size_t n = dimensions_of<std::tuple_element_t<0, std::tuple<A...>>>;
@@ -267,19 +265,14 @@ template <std::size_t N, class F>
 struct by_indices_only {
   F& f;
   template <class... I>
-    requires(sizeof...(I) == N)
-  decltype(auto) operator()(I... at) const {
-    return f(at...);
-  }
+  requires(sizeof...(I) == N) decltype(auto) operator()(I... at) const { return f(at...); }
 };
 
 template <class T, std::size_t N>
 struct element_with_place {
   template <class... I>
-    requires(sizeof...(I) == N)
-  std::optional<found_element<T, N>> operator()(const T& x, I... at) const {
-    return found_element<T, N>{x, {at...}};
-  }
+  requires(sizeof...(I) == N) std::optional<found_element<T, N>>
+  operator()(const T& x, I... at) const { return found_element<T, N>{x, {at...}}; }
 };
 
 /// The element that comes before all others by `less`, and of equal ones the first.  What is no number comes last.
@@ -308,8 +301,8 @@ pass_result<found_element<T, N>> first_by(const A& a, Less& less, const pass_opt
 /// How many elements of the array of the request, which are of type T, f puts into which bin.
 template <class T, class F>
 pass_result<histogram_counts> count_spans(span_request r, std::size_t bins, F& f) {
-  const unsigned threads = r.options.threads != 0 ? r.options.threads
-                                                  : std::max(1U, std::thread::hardware_concurrency());
+  const unsigned threads =
+      r.options.threads != 0 ? r.options.threads : std::max(1U, std::thread::hardware_concurrency());
   r.options.threads = threads;
   r.memory = std::uint64_t{threads} * (bins + 1) * sizeof(std::uint64_t);
   span_run run(r);
@@ -347,9 +340,7 @@ pass_statistics for_each(A& a, F f, const pass_options& options = {}) {
 template <detail::any_array... A, class F>
 pass_statistics for_each(std::tuple<A&...> arrays, F f, const pass_options& options = {}) {
   detail::span_request r{.verb = "pass", .options = options};
-  std::apply(
-      [&](A&... a) { (r.arrays.push_back(detail::in_pass(a, true, !std::is_const_v<A>)), ...); },
-      arrays);
+  std::apply([&](A&... a) { (r.arrays.push_back(detail::in_pass(a, true, !std::is_const_v<A>)), ...); }, arrays);
   constexpr std::size_t n = detail::dimensions_of<std::tuple_element_t<0, std::tuple<A...>>>;
   constexpr std::size_t indices = detail::indices_for<F, n, detail::accessed<A>&...>;
   r.indices = indices != 0;
@@ -359,8 +350,7 @@ pass_statistics for_each(std::tuple<A&...> arrays, F f, const pass_options& opti
 
 /// out(i, ...) = f(a(i, ...)).  `out` may be a.
 template <detail::any_array A, detail::any_array Out, class F>
-  requires(!detail::any_array<F>)
-pass_statistics transform(const A& a, Out& out, F f, const pass_options& options = {}) {
+requires(!detail::any_array<F>) pass_statistics transform(const A& a, Out& out, F f, const pass_options& options = {}) {
   return detail::transform_all(out, f, options, a);
 }
 /// out(i, ...) = f(a(i, ...), b(i, ...)).  `out` may be one of them.
@@ -376,8 +366,8 @@ pass_statistics transform(std::tuple<A&...> in, Out& out, F f, const pass_option
 
 /// out(i, ...) = f(i, ...).
 template <detail::any_array Out, class F>
-  requires detail::takes_indices<F, std::make_index_sequence<detail::dimensions_of<Out>>>
-pass_statistics generate(Out& out, F f, const pass_options& options = {}) {
+requires detail::takes_indices<F, std::make_index_sequence<detail::dimensions_of<Out>>> pass_statistics
+generate(Out& out, F f, const pass_options& options = {}) {
   detail::by_indices_only<detail::dimensions_of<Out>, F> by_indices{f};
   return detail::transform_all(out, by_indices, options);
 }
@@ -391,29 +381,26 @@ pass_statistics fill(Out& out, const std::type_identity_t<detail::element_of<Out
 
 /// init op a(0, ...) op ...
 template <detail::any_array A, class Value, class Op = std::plus<>>
-  requires(!detail::any_array<Value>)
-pass_result<Value> reduce(const A& a, Value init, Op op = {}, const pass_options& options = {}) {
+requires(!detail::any_array<Value>) pass_result<Value> reduce(const A& a, Value init, Op op = {},
+                                                              const pass_options& options = {}) {
   detail::same_value f;
   return detail::reduce_all(init, op, f, options, a);
 }
 /// init op f(a(0, ...)) op ...
 template <detail::any_array A, class Value, class Op, class F>
-  requires(!detail::any_array<Value>)
-pass_result<Value> transform_reduce(const A& a, Value init, Op op, F f,
-                                    const pass_options& options = {}) {
+requires(!detail::any_array<Value>) pass_result<Value> transform_reduce(const A& a, Value init, Op op, F f,
+                                                                        const pass_options& options = {}) {
   return detail::reduce_all(init, op, f, options, a);
 }
 /// init op f(a(0, ...), b(0, ...)) op ...; by default the inner product.
-template <detail::any_array A, detail::any_array B, class Value, class Op = std::plus<>,
-          class F = std::multiplies<>>
+template <detail::any_array A, detail::any_array B, class Value, class Op = std::plus<>, class F = std::multiplies<>>
 pass_result<Value> transform_reduce(const A& a, const B& b, Value init, Op op = {}, F f = {},
                                     const pass_options& options = {}) {
   return detail::reduce_all(init, op, f, options, a, b);
 }
 /// Of any number of arrays.
 template <detail::any_array... A, class Value, class Op, class F>
-pass_result<Value> transform_reduce(std::tuple<A&...> in, Value init, Op op, F f,
-                                    const pass_options& options = {}) {
+pass_result<Value> transform_reduce(std::tuple<A&...> in, Value init, Op op, F f, const pass_options& options = {}) {
   return std::apply([&](A&... a) { return detail::reduce_all(init, op, f, options, a...); }, in);
 }
 
@@ -448,9 +435,8 @@ pass_statistics exclusive_scan(const ooc_array<T, N>& a, ooc_array<U, N>& b, con
 
 /// counts[k]: how many elements x have f(x) == k, for k < bins; the others are `outside`.
 template <detail::any_array A, class F>
-  requires std::invocable<F&, const detail::element_of<A>&>
-pass_result<histogram_counts> histogram(const A& a, std::size_t bins, F f,
-                                        const pass_options& options = {}) {
+requires std::invocable < F&, const detail::element_of<A>
+& > pass_result<histogram_counts> histogram(const A& a, std::size_t bins, F f, const pass_options& options = {}) {
   detail::span_request r{.verb = "histogram", .options = options};
   r.arrays = {detail::in_pass(a, true, false)};
   return detail::count_spans<detail::element_of<A>>(std::move(r), bins, f);
@@ -458,14 +444,12 @@ pass_result<histogram_counts> histogram(const A& a, std::size_t bins, F f,
 
 /// Bins of one width from lower up to upper, which is in none; neither is what is no number.
 template <detail::any_array A, class Bound>
-  requires std::is_arithmetic_v<Bound> && std::is_arithmetic_v<detail::element_of<A>>
-pass_result<histogram_counts> histogram(const A& a, Bound lower, Bound upper, std::size_t bins,
-                                        const pass_options& options = {}) {
+requires std::is_arithmetic_v<Bound> && std::is_arithmetic_v<detail::element_of<A>> pass_result<histogram_counts>
+histogram(const A& a, Bound lower, Bound upper, std::size_t bins, const pass_options& options = {}) {
   // Halved where their difference is too large for a double.
   const double unit = std::isfinite(static_cast<double>(upper) - static_cast<double>(lower)) ? 1 : 0.5;
   const double low = static_cast<double>(lower) * unit, high = static_cast<double>(upper) * unit;
-  const double scale =
-      std::min(static_cast<double>(bins) / (high - low), std::numeric_limits<double>::max());
+  const double scale = std::min(static_cast<double>(bins) / (high - low), std::numeric_limits<double>::max());
   return histogram(
       a, bins,
       [=](detail::element_of<A> x) {

@@ -47,8 +47,7 @@ namespace detail {
 
 template <class T>
 concept multiplied_element = std::is_same_v<T, float> || std::is_same_v<T, double> ||
-                             std::is_same_v<T, std::complex<float>> ||
-                             std::is_same_v<T, std::complex<double>>;
+    std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
 
 template <multiplied_element T>
 class eigen_kernel final : public multiply_kernel {
@@ -87,30 +86,28 @@ matrix_operand operand(const ooc_array<T, 2, Layout>& a) {
 
 /// c = a b.
 template <detail::multiplied_element T, class A, class B, class C>
-multiply_statistics multiply(const ooc_array<T, 2, A>& a, const ooc_array<T, 2, B>& b,
-                             ooc_array<T, 2, C>& c, const multiply_options& options = {}) {
-  return detail::run_multiply(detail::operand(a), detail::operand(b), detail::operand(c),
-                              detail::eigen_kernel<T>(), options);
+multiply_statistics multiply(const ooc_array<T, 2, A>& a, const ooc_array<T, 2, B>& b, ooc_array<T, 2, C>& c,
+                             const multiply_options& options = {}) {
+  return detail::run_multiply(detail::operand(a), detail::operand(b), detail::operand(c), detail::eigen_kernel<T>(),
+                              options);
 }
 
 /// y = a x, for as many vectors at once as x has columns: x has a.extent(1) rows, y a.extent(0), both row-major in
 /// memory of the program (which the budget does not count).
 template <detail::multiplied_element T, class A>
 multiply_statistics multiply(const ooc_array<T, 2, A>& a, std::type_identity_t<std::span<const T>> x,
-                             std::type_identity_t<std::span<T>> y,
-                             const multiply_options& options = {}) {
+                             std::type_identity_t<std::span<T>> y, const multiply_options& options = {}) {
   const std::size_t columns = x.size() / a.extent(1);
   if (columns == 0 || x.size() != columns * a.extent(1) || y.size() != columns * a.extent(0))
-    throw usage_error(errc::invalid_request,
-                      "product of '" + a.path() + "', " + std::to_string(a.extent(0)) + " by " +
-                          std::to_string(a.extent(1)) + ", with vectors in memory: x has " +
-                          std::to_string(x.size()) + " elements and y " + std::to_string(y.size()) +
-                          "; for k vectors they have k times as many as a has columns and rows");
+    throw usage_error(errc::invalid_request, "product of '" + a.path() + "', " + std::to_string(a.extent(0)) + " by " +
+                                                 std::to_string(a.extent(1)) + ", with vectors in memory: x has " +
+                                                 std::to_string(x.size()) + " elements and y " +
+                                                 std::to_string(y.size()) +
+                                                 "; for k vectors they have k times as many as a has columns and rows");
   auto* const from = const_cast<T*>(x.data());
-  return detail::run_multiply(
-      detail::operand(a), {nullptr, reinterpret_cast<std::byte*>(from), a.extent(1), columns},
-      {nullptr, reinterpret_cast<std::byte*>(y.data()), a.extent(0), columns}, detail::eigen_kernel<T>(),
-      options);
+  return detail::run_multiply(detail::operand(a), {nullptr, reinterpret_cast<std::byte*>(from), a.extent(1), columns},
+                              {nullptr, reinterpret_cast<std::byte*>(y.data()), a.extent(0), columns},
+                              detail::eigen_kernel<T>(), options);
 }
 
 }  // namespace ooc

@@ -33,9 +33,7 @@ struct pass_progress {
   std::uint64_t done = 0;  ///< bytes read and written
   std::uint64_t all = 0;   ///< of these when it is finished
 
-  double part() const noexcept {
-    return all == 0 ? 1 : static_cast<double>(done) / static_cast<double>(all);
-  }
+  double part() const noexcept { return all == 0 ? 1 : static_cast<double>(done) / static_cast<double>(all); }
 };
 
 struct pass_options {

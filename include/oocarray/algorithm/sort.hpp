@@ -67,13 +67,11 @@ concept sort_key_of = std::is_copy_constructible_v<F> && std::is_invocable_v<con
 
 template <class F, class T, class Key>
 concept sort_comparison_of =
-    std::is_copy_constructible_v<F> &&
-    std::is_invocable_r_v<bool, const F&, std::invoke_result_t<const Key&, const T&>,
-                          std::invoke_result_t<const Key&, const T&>>;
+    std::is_copy_constructible_v<F> && std::is_invocable_r_v<bool, const F&, std::invoke_result_t<const Key&, const T&>,
+                                                             std::invoke_result_t<const Key&, const T&>>;
 
 template <class T, class Order>
-sort_statistics sorted_by(const array_core& from, array_core& to, Order order,
-                          const sort_options& options) {
+sort_statistics sorted_by(const array_core& from, array_core& to, Order order, const sort_options& options) {
   const ordered_program<T, Order> program(std::move(order), options.stable);
   // The call may change which of its blocks are in memory, not the array itself.
   return run_sort(const_cast<array_core&>(from), to, program, options);
@@ -83,14 +81,13 @@ sort_statistics sorted_by(const array_core& from, array_core& to, Order order,
 
 /// In place, by a comparison of keys.
 template <class T, std::size_t N, class Layout, class Compare, detail::sort_key_of<T> Key>
-  requires detail::sort_comparison_of<Compare, T, Key>
-sort_statistics sort(ooc_array<T, N, Layout>& a, Compare compare, Key key,
-                     const sort_options& options = {}) {
+requires detail::sort_comparison_of<Compare, T, Key> sort_statistics sort(ooc_array<T, N, Layout>& a, Compare compare,
+                                                                          Key key, const sort_options& options = {}) {
   return detail::sorted_by<T>(a.core(), a.core(), detail::order_of<T>(compare, key), options);
 }
 template <class T, std::size_t N, class Layout, class Compare>
-  requires detail::sort_comparison_of<Compare, T, detail::as_it_is>
-sort_statistics sort(ooc_array<T, N, Layout>& a, Compare compare, const sort_options& options = {}) {
+requires detail::sort_comparison_of<Compare, T, detail::as_it_is> sort_statistics
+sort(ooc_array<T, N, Layout>& a, Compare compare, const sort_options& options = {}) {
   return sort(a, compare, detail::as_it_is{}, options);
 }
 template <class T, std::size_t N, class Layout, detail::sort_key_of<T> Key>
@@ -103,17 +100,15 @@ sort_statistics sort(ooc_array<T, N, Layout>& a, const sort_options& options = {
 }
 
 /// Into b, which has as many elements; `a` is only read.
-template <class T, std::size_t N, class Layout, std::size_t M, class Other, class Compare,
-          detail::sort_key_of<T> Key>
-  requires detail::sort_comparison_of<Compare, T, Key>
-sort_statistics sort(const ooc_array<T, N, Layout>& a, ooc_array<T, M, Other>& b, Compare compare,
-                     Key key, const sort_options& options = {}) {
+template <class T, std::size_t N, class Layout, std::size_t M, class Other, class Compare, detail::sort_key_of<T> Key>
+requires detail::sort_comparison_of<Compare, T, Key> sort_statistics sort(const ooc_array<T, N, Layout>& a,
+                                                                          ooc_array<T, M, Other>& b, Compare compare,
+                                                                          Key key, const sort_options& options = {}) {
   return detail::sorted_by<T>(a.core(), b.core(), detail::order_of<T>(compare, key), options);
 }
 template <class T, std::size_t N, class Layout, std::size_t M, class Other, class Compare>
-  requires detail::sort_comparison_of<Compare, T, detail::as_it_is>
-sort_statistics sort(const ooc_array<T, N, Layout>& a, ooc_array<T, M, Other>& b, Compare compare,
-                     const sort_options& options = {}) {
+requires detail::sort_comparison_of<Compare, T, detail::as_it_is> sort_statistics
+sort(const ooc_array<T, N, Layout>& a, ooc_array<T, M, Other>& b, Compare compare, const sort_options& options = {}) {
   return sort(a, b, compare, detail::as_it_is{}, options);
 }
 template <class T, std::size_t N, class Layout, std::size_t M, class Other, detail::sort_key_of<T> Key>
@@ -122,18 +117,15 @@ sort_statistics sort(const ooc_array<T, N, Layout>& a, ooc_array<T, M, Other>& b
   return sort(a, b, std::less<>{}, key, options);
 }
 template <class T, std::size_t N, class Layout, std::size_t M, class Other>
-sort_statistics sort(const ooc_array<T, N, Layout>& a, ooc_array<T, M, Other>& b,
-                     const sort_options& options = {}) {
+sort_statistics sort(const ooc_array<T, N, Layout>& a, ooc_array<T, M, Other>& b, const sort_options& options = {}) {
   return sort(a, b, std::less<>{}, detail::as_it_is{}, options);
 }
 
 /// True where no element comes before the one before it, in the order in which sort() would sort.
 /// Reads the array once at most, on ranks each its rows; modified blocks are written back before.
-template <class T, std::size_t N, class Layout, class Compare = std::less<>,
-          class Key = detail::as_it_is>
-  requires detail::sort_comparison_of<Compare, T, Key>
-bool is_sorted(const ooc_array<T, N, Layout>& a, Compare compare = {}, Key key = {},
-               const sort_options& options = {}) {
+template <class T, std::size_t N, class Layout, class Compare = std::less<>, class Key = detail::as_it_is>
+requires detail::sort_comparison_of<Compare, T, Key>
+bool is_sorted(const ooc_array<T, N, Layout>& a, Compare compare = {}, Key key = {}, const sort_options& options = {}) {
   auto order = detail::order_of<T>(compare, key);
   const detail::ordered_program<T, decltype(order)> program(std::move(order), false);
   return detail::run_is_sorted(a.core(), program, options);
@@ -144,19 +136,17 @@ bool is_sorted(const ooc_array<T, N, Layout>& a, Compare compare = {}, Key key =
 /// is read: at most the array once (and an element for each 64 KiB of it), at least 64 KiB for each key.
 /// Takes 16 bytes for each key beside the budget.  options.progress counts bytes read, beside the most that so many
 /// keys could need; keys that share what is read bring it to the end at once.
-template <class T, std::size_t N, class Layout, std::ranges::contiguous_range Keys,
-          class Compare = std::less<>, class Key = detail::as_it_is>
-  requires detail::sort_comparison_of<Compare, T, Key>
-std::vector<std::size_t> lower_bound(const ooc_array<T, N, Layout>& a, const Keys& keys,
-                                     Compare compare = {}, Key key = {},
-                                     const sort_options& options = {}) {
+template <class T, std::size_t N, class Layout, std::ranges::contiguous_range Keys, class Compare = std::less<>,
+          class Key = detail::as_it_is>
+requires detail::sort_comparison_of<Compare, T, Key> std::vector<std::size_t> lower_bound(
+    const ooc_array<T, N, Layout>& a, const Keys& keys, Compare compare = {}, Key key = {},
+    const sort_options& options = {}) {
   auto order = detail::order_of<T>(compare, key);
   using order_type = decltype(order);
-  static_assert(std::is_same_v<std::remove_cv_t<std::ranges::range_value_t<Keys>>,
-                               typename order_type::key_type>,
+  static_assert(std::is_same_v<std::remove_cv_t<std::ranges::range_value_t<Keys>>, typename order_type::key_type>,
                 "lower_bound(): the keys are of the type by which the array is sorted");
-  detail::ordered_search<T, order_type> program(
-      std::move(order), std::span(std::ranges::data(keys), std::ranges::size(keys)));
+  detail::ordered_search<T, order_type> program(std::move(order),
+                                                std::span(std::ranges::data(keys), std::ranges::size(keys)));
   detail::run_search(a.core(), program, options);
   return program.take_places();
 }

@@ -137,8 +137,8 @@ class stencil_of {
     static_assert(std::is_trivially_copyable_v<Value>);
     using reduction_type = detail::sweep_reduction<Value, F>;
     return stencil_of<N, Kernel, Edges, reduction_type, After, Coefficients>{
-        radius,   boundaries,   kernel, completed, reduction_type{identity, std::move(combine)}, period,
-        callback, coefficients, completes_parts, former};
+        radius, boundaries, kernel,       completed,       reduction_type{identity, std::move(combine)},
+        period, callback,   coefficients, completes_parts, former};
   }
   /// f(step, value), or f(step) without reduce(), is called after every m steps and after the last; on
   /// ranks by all of them.  It may return false, on all ranks alike, to end the sweep there.  It must
@@ -146,16 +146,14 @@ class stencil_of {
   template <class F>
   auto after(std::size_t m, F f) const {
     return stencil_of<N, Kernel, Edges, Reduce, F, Coefficients>{
-        radius,       boundaries,      kernel, completed, reduction, m, std::move(f),
-        coefficients, completes_parts, former};
+        radius, boundaries, kernel, completed, reduction, m, std::move(f), coefficients, completes_parts, former};
   }
   /// Arrays of the same shape that the kernel reads; they must outlive the stencil.
   template <class... C>
   auto with(const C&... arrays) const {
     using all = std::tuple<const C*...>;
     return stencil_of<N, Kernel, Edges, Reduce, After, all>{
-        radius,   boundaries, kernel, completed, reduction, period,
-        callback, all{&arrays...}, completes_parts, former};
+        radius, boundaries, kernel, completed, reduction, period, callback, all{&arrays...}, completes_parts, former};
   }
 };
 
@@ -180,15 +178,14 @@ auto sweep(std::tuple<From&...> from, std::tuple<ooc_array<T, N>&...> to, std::s
   detail::sweep_request r;
   [&]<std::size_t... F>(std::index_sequence<F...>) {
     // sync_halo() changes what of the array is in memory, not the array.
-    (r.fields.push_back({const_cast<detail::array_core*>(&std::get<F>(from).core()),
-                         &std::get<F>(to).core(), sizeof(T)}),
+    (r.fields.push_back(
+         {const_cast<detail::array_core*>(&std::get<F>(from).core()), &std::get<F>(to).core(), sizeof(T)}),
      ...);
-  }(std::index_sequence_for<T...>{});
+  }
+  (std::index_sequence_for<T...>{});
   std::apply(
       [&](const auto*... c) {
-        (r.coefficients.push_back(
-             {&c->core(), sizeof(typename std::remove_cvref_t<decltype(*c)>::value_type)}),
-         ...);
+        (r.coefficients.push_back({&c->core(), sizeof(typename std::remove_cvref_t<decltype(*c)>::value_type)}), ...);
       },
       s.coefficients);
   r.radius.assign(s.radius.begin(), s.radius.end());
@@ -208,15 +205,14 @@ auto sweep(std::tuple<From&...> from, std::tuple<ooc_array<T, N>&...> to, std::s
 
 /// In place: `ooc::sweep(a, steps, stencil)`.
 template <class T, std::size_t N, class... S>
-auto sweep(ooc_array<T, N>& a, std::size_t steps, const stencil_of<N, S...>& s,
-           const sweep_options& options = {}) {
+auto sweep(ooc_array<T, N>& a, std::size_t steps, const stencil_of<N, S...>& s, const sweep_options& options = {}) {
   return sweep(std::tie(a), std::tie(a), steps, s, options);
 }
 
 /// From a to b; `a` is only read.  The first pass goes from a to b, later ones within b.  After 0 steps b is a copy.
 template <class T, std::size_t N, class... S>
-auto sweep(const ooc_array<T, N>& a, ooc_array<T, N>& b, std::size_t steps,
-           const stencil_of<N, S...>& s, const sweep_options& options = {}) {
+auto sweep(const ooc_array<T, N>& a, ooc_array<T, N>& b, std::size_t steps, const stencil_of<N, S...>& s,
+           const sweep_options& options = {}) {
   return sweep(std::tie(a), std::tie(b), steps, s, options);
 }
 

@@ -63,7 +63,7 @@ struct array_facts {
   std::uint32_t element_size = 0;
   std::byte* base = nullptr;  ///< first byte of the first element; nullptr once closed
   std::vector<std::uint64_t> extents;
-  std::vector<std::uint64_t> tile;  ///< shape of a tile in memory; empty with layout_right
+  std::vector<std::uint64_t> tile;         ///< shape of a tile in memory; empty with layout_right
   std::vector<std::uint64_t> max_extents;  ///< in whose grid tiles are numbered
   std::uint64_t block_bytes = 0;
   ooc::buffering buffering;

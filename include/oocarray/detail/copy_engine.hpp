@@ -22,8 +22,8 @@ struct element_kernel {
   void (*run)(const std::byte* from, std::byte* to, std::size_t count) = nullptr;
   /// to[c * to_stride + r] = from[r * from_stride + c], r < rows, c < columns; strides count
   /// elements.
-  void (*panel)(const std::byte* from, std::size_t from_stride, std::byte* to,
-                std::size_t to_stride, std::size_t rows, std::size_t columns) = nullptr;
+  void (*panel)(const std::byte* from, std::size_t from_stride, std::byte* to, std::size_t to_stride, std::size_t rows,
+                std::size_t columns) = nullptr;
   bool changes = false;  ///< the bytes of an element
 };
 
@@ -39,8 +39,8 @@ void convert_run(const std::byte* from, std::byte* to, std::size_t count) {
 
 /// Squares of 8 go through registers or the first cache, so that lines are read and written whole.
 template <class T, class U>
-void convert_panel(const std::byte* from, std::size_t from_stride, std::byte* to,
-                   std::size_t to_stride, std::size_t rows, std::size_t columns) {
+void convert_panel(const std::byte* from, std::size_t from_stride, std::byte* to, std::size_t to_stride,
+                   std::size_t rows, std::size_t columns) {
   const T* const x = reinterpret_cast<const T*>(from);
   U* const y = reinterpret_cast<U*>(to);
   constexpr std::size_t side = 8;
@@ -52,8 +52,7 @@ void convert_panel(const std::byte* from, std::size_t from_stride, std::byte* to
         if (r0 + side <= rows && c0 + side <= columns) {
           U square[side][side];
           for (std::size_t r = 0; r < side; ++r)
-            for (std::size_t c = 0; c < side; ++c)
-              square[c][r] = static_cast<U>(p[r * from_stride + c]);
+            for (std::size_t c = 0; c < side; ++c) square[c][r] = static_cast<U>(p[r * from_stride + c]);
           for (std::size_t c = 0; c < side; ++c)
             for (std::size_t r = 0; r < side; ++r) q[c * to_stride + r] = square[c][r];
           continue;
@@ -61,8 +60,7 @@ void convert_panel(const std::byte* from, std::size_t from_stride, std::byte* to
       const std::size_t r1 = rows - r0 < side ? rows - r0 : side;
       const std::size_t c1 = columns - c0 < side ? columns - c0 : side;
       for (std::size_t c = 0; c < c1; ++c)
-        for (std::size_t r = 0; r < r1; ++r)
-          q[c * to_stride + r] = static_cast<U>(p[r * from_stride + c]);
+        for (std::size_t r = 0; r < r1; ++r) q[c * to_stride + r] = static_cast<U>(p[r * from_stride + c]);
     }
 }
 
@@ -78,18 +76,12 @@ struct sixteen_bytes {
 /// For elements of any type whose bytes stay.
 inline element_kernel kernel_for_bytes(std::size_t element_size) {
   switch (element_size) {
-    case 1:
-      return kernel_for<std::uint8_t, std::uint8_t>();
-    case 2:
-      return kernel_for<std::uint16_t, std::uint16_t>();
-    case 4:
-      return kernel_for<std::uint32_t, std::uint32_t>();
-    case 8:
-      return kernel_for<std::uint64_t, std::uint64_t>();
-    case 16:
-      return kernel_for<sixteen_bytes, sixteen_bytes>();
-    default:
-      return {};
+    case 1: return kernel_for<std::uint8_t, std::uint8_t>();
+    case 2: return kernel_for<std::uint16_t, std::uint16_t>();
+    case 4: return kernel_for<std::uint32_t, std::uint32_t>();
+    case 8: return kernel_for<std::uint64_t, std::uint64_t>();
+    case 16: return kernel_for<sixteen_bytes, sixteen_bytes>();
+    default: return {};
   }
 }
 
@@ -98,7 +90,7 @@ inline element_kernel kernel_for_bytes(std::size_t element_size) {
 struct copy_request {
   const char* verb = "copy";  ///< for messages and marks
   array_core* from = nullptr;
-  array_core* to = nullptr;  ///< may be `from`: a square matrix, whole, that is transposed
+  array_core* to = nullptr;   ///< may be `from`: a square matrix, whole, that is transposed
   std::size_t from_size = 0;  ///< bytes of an element
   std::size_t to_size = 0;
   std::vector<std::size_t> from_lower;

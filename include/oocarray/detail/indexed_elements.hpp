@@ -14,7 +14,7 @@ class shared_array;
 struct element_indices {
   const std::size_t* first;  ///< count * numbers of them
   std::size_t count;         ///< of indices
-  std::size_t numbers;  ///< in an index: 1, the element's number in row-major order; or the rank
+  std::size_t numbers;       ///< in an index: 1, the element's number in row-major order; or the rank
 };
 
 /// The operation of accumulate() on an element, given the value that the caller has for it.

@@ -25,7 +25,7 @@ struct multiply_options {
 /// `passes` counts those over a.
 struct multiply_statistics : pass_statistics {
   std::uint64_t passes_of_b = 0;
-  std::uint64_t tile_rows = 0;     ///< of the part of c that is in memory at a time
+  std::uint64_t tile_rows = 0;  ///< of the part of c that is in memory at a time
   std::uint64_t tile_columns = 0;
 };
 
@@ -46,8 +46,8 @@ class multiply_kernel {
   /// It uses several threads itself, so that only one may call it.
   virtual bool threads_by_itself() const noexcept = 0;
   /// c = a b, or c += a b.
-  virtual void multiply(const matrix_part& a, const matrix_part& b, std::byte* c,
-                        std::size_t stride_of_c, bool add) const = 0;
+  virtual void multiply(const matrix_part& a, const matrix_part& b, std::byte* c, std::size_t stride_of_c,
+                        bool add) const = 0;
 };
 
 /// A matrix in an array of two dimensions, or packed in memory.
@@ -59,9 +59,8 @@ struct matrix_operand {
 };
 
 /// `a` is an array.
-multiply_statistics run_multiply(const matrix_operand& a, const matrix_operand& b,
-                                 const matrix_operand& c, const multiply_kernel& kernel,
-                                 const multiply_options& options);
+multiply_statistics run_multiply(const matrix_operand& a, const matrix_operand& b, const matrix_operand& c,
+                                 const multiply_kernel& kernel, const multiply_options& options);
 
 }  // namespace detail
 }  // namespace ooc

@@ -26,10 +26,10 @@ struct sort_options {
   /// An array of several dimensions is sorted as the sequence of its elements in row-major order.
   /// Without it such an array is refused.
   bool flat = false;
-  unsigned threads = 0;                                          ///< see pass_options
-  bool mark = true;                                              ///< the same
-  std::uint64_t memory = 0;                                      ///< 0: all that the budget can spare
-  std::function<bool(const pass_progress&)> progress = {};       ///< see pass_options
+  unsigned threads = 0;                                     ///< see pass_options
+  bool mark = true;                                         ///< the same
+  std::uint64_t memory = 0;                                 ///< 0: all that the budget can spare
+  std::function<bool(const pass_progress&)> progress = {};  ///< see pass_options
 };
 
 struct sort_statistics : pass_statistics {
@@ -66,8 +66,7 @@ class sort_program {
   virtual std::size_t least_last(std::span<const sorted_window> w) const = 0;
   /// How many elements of each window come before element x of window `of` where all are merged.  Equal ones
   /// stay in the order of the windows.
-  virtual void before(std::span<const sorted_window> w, std::size_t of, std::size_t x,
-                      std::size_t* counts) const = 0;
+  virtual void before(std::span<const sorted_window> w, std::size_t of, std::size_t x, std::size_t* counts) const = 0;
   virtual void merge(std::span<const sorted_window> w, std::byte* to) const = 0;
   /// How many elements there are before one that is less than the one before it.
   virtual std::size_t sorted_until(const std::byte* elements, std::size_t count) const = 0;
@@ -81,15 +80,12 @@ class search_program {
   virtual std::size_t keys() const noexcept = 0;
   /// The first of the keys [first, last) before which the element comes not: it and those before it
   /// are to be found at or before the element.
-  virtual std::size_t keys_after(std::size_t first, std::size_t last,
-                                 const std::byte* element) const = 0;
+  virtual std::size_t keys_after(std::size_t first, std::size_t last, const std::byte* element) const = 0;
   /// Key k's place among the elements, the first of which is element `base` of the array.
-  virtual void place(std::size_t k, const std::byte* elements, std::size_t count,
-                     std::uint64_t base) = 0;
+  virtual void place(std::size_t k, const std::byte* elements, std::size_t count, std::uint64_t base) = 0;
 };
 
-sort_statistics run_sort(array_core& from, array_core& to, const sort_program& program,
-                         const sort_options& options);
+sort_statistics run_sort(array_core& from, array_core& to, const sort_program& program, const sort_options& options);
 bool run_is_sorted(const array_core& a, const sort_program& program, const sort_options& options);
 void run_search(const array_core& a, search_program& program, const sort_options& options);
 

@@ -30,13 +30,12 @@ namespace ooc::detail {
 template <std::size_t Bytes>
 using unsigned_of = std::conditional_t<
     Bytes == 1, std::uint8_t,
-    std::conditional_t<Bytes == 2, std::uint16_t,
-                       std::conditional_t<Bytes == 4, std::uint32_t, std::uint64_t>>>;
+    std::conditional_t<Bytes == 2, std::uint16_t, std::conditional_t<Bytes == 4, std::uint32_t, std::uint64_t>>>;
 
 /// Numbers that can be sorted by their bits.
 template <class K>
-concept radix_key = ((std::is_integral_v<K> || std::is_enum_v<K>) && sizeof(K) <= 8) ||
-                    std::is_same_v<K, float> || std::is_same_v<K, double>;
+concept radix_key = ((std::is_integral_v<K> || std::is_enum_v<K>)&&sizeof(K) <= 8) || std::is_same_v<K, float> ||
+                    std::is_same_v<K, double>;
 
 /// As many bits, which compare as the numbers do.  Both zeros are equal, and NaN comes last.
 template <radix_key K>
@@ -75,9 +74,7 @@ struct radix_order {
   bool operator()(const T& x, const T& y) const { return bits(x) < bits(y); }
   /// An element comes before a key that is looked for.
   bool before_key(const T& x, const key_type& k) const { return bits(x) < bits_of_key(k); }
-  bool key_before_key(const key_type& j, const key_type& k) const {
-    return bits_of_key(j) < bits_of_key(k);
-  }
+  bool key_before_key(const key_type& j, const key_type& k) const { return bits_of_key(j) < bits_of_key(k); }
 };
 
 template <class T, class Compare, class Key>
@@ -130,8 +127,7 @@ class radix_sorter {
     }
     const bits_type any = order_.bits(*at);
     bits_type different = 0;
-    for (std::size_t i = 0; i < count; ++i)
-      different = static_cast<bits_type>(different | (order_.bits(at[i]) ^ any));
+    for (std::size_t i = 0; i < count; ++i) different = static_cast<bits_type>(different | (order_.bits(at[i]) ^ any));
     const auto width = static_cast<unsigned>(std::bit_width(different));
     if (count <= cached) return from_lowest(at, other, count, width, to_other);
     const unsigned shift = width > 8 ? width - 8 : 0;
@@ -145,8 +141,7 @@ class radix_sorter {
     for (std::size_t i = 0; i < count; ++i) other[place[digit(at[i], shift)]++] = at[i];
     if (shift != 0) {
       for (std::size_t k = 0; k < 256; ++k)
-        if (counts[k] != 0)
-          sort_into(other + place[k] - counts[k], at + place[k] - counts[k], counts[k], !to_other);
+        if (counts[k] != 0) sort_into(other + place[k] - counts[k], at + place[k] - counts[k], counts[k], !to_other);
     } else if (!to_other) {
       std::copy(other, other + count, at);
     }
@@ -255,8 +250,7 @@ class radix_sorter {
 template <class Player, class Beats>
 class loser_tree {
  public:
-  loser_tree(std::vector<Player> leaves, Beats beats)
-      : beats_(beats), leaves_(leaves.size()), losers_(leaves) {
+  loser_tree(std::vector<Player> leaves, Beats beats) : beats_(beats), leaves_(leaves.size()), losers_(leaves) {
     winner_ = play(1, leaves);
   }
   Player& winner() noexcept { return winner_; }
@@ -305,9 +299,7 @@ void merge_by_bits(std::vector<cursor<T>> from, std::size_t count, T* to, const 
   using bits_type = typename Order::bits_type;
   using player = std::conditional_t<sizeof(bits_type) <= 4, std::uint64_t, wide_number>;
   constexpr std::uint32_t ended = std::uint32_t{1} << 31;  // comes after all that have not
-  const auto of = [](bits_type b, std::uint32_t window) {
-    return static_cast<player>(b) << 32 | window;
-  };
+  const auto of = [](bits_type b, std::uint32_t window) { return static_cast<player>(b) << 32 | window; };
   std::vector<player> leaves;
   for (std::uint32_t w = 0; w < from.size(); ++w) leaves.push_back(of(order.bits(*from[w].at), w));
   const auto beats = [](player x, player y) { return x < y; };
@@ -372,8 +364,7 @@ class ordered_program final : public sort_program {
     return least;
   }
 
-  void before(std::span<const sorted_window> w, std::size_t of, std::size_t x,
-              std::size_t* counts) const override {
+  void before(std::span<const sorted_window> w, std::size_t of, std::size_t x, std::size_t* counts) const override {
     const T& e = typed(w[of].first)[x];
     for (std::size_t k = 0; k < w.size(); ++k) {
       const T* const first = typed(w[k].first);
@@ -410,8 +401,7 @@ class ordered_program final : public sort_program {
 
   std::size_t sorted_until(const std::byte* elements, std::size_t count) const override {
     const T* const first = typed(elements);
-    return static_cast<std::size_t>(
-        std::is_sorted_until(first, first + count, std::cref(order_)) - first);
+    return static_cast<std::size_t>(std::is_sorted_until(first, first + count, std::cref(order_)) - first);
   }
 
  private:
@@ -435,26 +425,23 @@ class ordered_search final : public search_program {
   ordered_search(Order order, std::span<const key_type> keys) : order_(std::move(order)), keys_(keys) {
     by_key_.resize(keys.size());
     for (std::size_t k = 0; k < keys.size(); ++k) by_key_[k] = k;
-    std::sort(by_key_.begin(), by_key_.end(), [&](std::size_t j, std::size_t k) {
-      return order_.key_before_key(keys_[j], keys_[k]);
-    });
+    std::sort(by_key_.begin(), by_key_.end(),
+              [&](std::size_t j, std::size_t k) { return order_.key_before_key(keys_[j], keys_[k]); });
     places_.resize(keys.size());
   }
   std::vector<std::size_t> take_places() { return std::move(places_); }
 
   std::size_t element_size() const noexcept override { return sizeof(T); }
   std::size_t keys() const noexcept override { return keys_.size(); }
-  std::size_t keys_after(std::size_t first, std::size_t last,
-                         const std::byte* element) const override {
+  std::size_t keys_after(std::size_t first, std::size_t last, const std::byte* element) const override {
     const T& x = *reinterpret_cast<const T*>(element);
     const auto begin = by_key_.begin();
-    const auto at = std::partition_point(
-        begin + static_cast<std::ptrdiff_t>(first), begin + static_cast<std::ptrdiff_t>(last),
-        [&](std::size_t k) { return !order_.before_key(x, keys_[k]); });
+    const auto at =
+        std::partition_point(begin + static_cast<std::ptrdiff_t>(first), begin + static_cast<std::ptrdiff_t>(last),
+                             [&](std::size_t k) { return !order_.before_key(x, keys_[k]); });
     return static_cast<std::size_t>(at - begin);
   }
-  void place(std::size_t k, const std::byte* elements, std::size_t count,
-             std::uint64_t base) override {
+  void place(std::size_t k, const std::byte* elements, std::size_t count, std::uint64_t base) override {
     const T* const first = reinterpret_cast<const T*>(elements);
     const key_type& key = keys_[by_key_[k]];
     const T* const at =
@@ -489,8 +476,7 @@ template <class T, class Compare, class Key>
 auto order_of(Compare compare, Key key) {
   using key_type = std::remove_cvref_t<std::invoke_result_t<const Key&, const T&>>;
   constexpr bool less = std::is_same_v<Compare, std::less<>> || std::is_same_v<Compare, std::less<key_type>>;
-  constexpr bool greater =
-      std::is_same_v<Compare, std::greater<>> || std::is_same_v<Compare, std::greater<key_type>>;
+  constexpr bool greater = std::is_same_v<Compare, std::greater<>> || std::is_same_v<Compare, std::greater<key_type>>;
   if constexpr (radix_key<key_type> && (less || greater))
     return radix_order<T, Key, greater>{std::move(key)};
   else if constexpr (std::is_floating_point_v<key_type> && less)  // long double

@@ -42,13 +42,15 @@ indices_of_element<N> indices_at([[maybe_unused]] const std::size_t* at) noexcep
 
 /// f(x, y, ...), and after these the indices of the element `i` places after `at` in its row.
 template <std::size_t N, class F, class... X>
-decltype(auto) call_at(F& f, [[maybe_unused]] const indices_of_element<N>& at, [[maybe_unused]] std::size_t i, X&... x) {
+decltype(auto) call_at(F& f, [[maybe_unused]] const indices_of_element<N>& at, [[maybe_unused]] std::size_t i,
+                       X&... x) {
   if constexpr (N == 0)
     return f(x...);
   else
-    return [&]<std::size_t... D>(std::index_sequence<D...>) -> decltype(auto) {
+    return [&]<std::size_t... D>(std::index_sequence<D...>)->decltype(auto) {
       return f(x..., std::size_t{at[D]}..., at[N - 1] + i);
-    }(std::make_index_sequence<N - 1>{});
+    }
+  (std::make_index_sequence<N - 1>{});
 }
 
 /// f(x, y, ...) of each element; T is const where the array is only read.  N: indices that f is given, or 0.
@@ -146,9 +148,9 @@ class reduce_program final : public span_program {
     std::optional<Value>& value = values_[piece];
     for (std::size_t first = 0; first < count; first += leaf) {
       const std::tuple<const T*...> x{reinterpret_cast<const T*>(p[K]) + first...};
-      const Value v = reduce_run<Value>(
-          std::min(leaf, count - first), op_,
-          [&](std::size_t i) { return static_cast<Value>(call_at<N>(f_, at, first + i, std::get<K>(x)[i]...)); });
+      const Value v = reduce_run<Value>(std::min(leaf, count - first), op_, [&](std::size_t i) {
+        return static_cast<Value>(call_at<N>(f_, at, first + i, std::get<K>(x)[i]...));
+      });
       value = value ? op_(*value, v) : v;
     }
   }
@@ -180,8 +182,7 @@ class piece_sums_program final : public span_program {
     head_ = sum_in_order<U>(std::nullopt, before_.data(), before_.size(), op_);
   }
   void run(std::size_t piece, unsigned, std::byte* const* p, std::size_t count, const std::size_t*) override {
-    sums_[piece] =
-        sum_in_order(piece == 0 ? head_ : std::nullopt, reinterpret_cast<const T*>(p[0]), count, op_);
+    sums_[piece] = sum_in_order(piece == 0 ? head_ : std::nullopt, reinterpret_cast<const T*>(p[0]), count, op_);
   }
   /// Of the elements before.
   const std::optional<U>& head() const noexcept { return head_; }
@@ -249,8 +250,8 @@ class scan_program final : public span_program {
  private:
   Op& op_;
   const std::optional<Out> head_;
-  std::optional<Out> carry_;           ///< of whoever has piece number done_
-  std::atomic<std::size_t> done_{0};   ///< pieces whose sum is in carry_
+  std::optional<Out> carry_;          ///< of whoever has piece number done_
+  std::atomic<std::size_t> done_{0};  ///< pieces whose sum is in carry_
 };
 
 /// How many elements f puts into which bin.
@@ -263,8 +264,7 @@ class histogram_program final : public span_program {
     const T* const x = reinterpret_cast<const T*>(p[0]);
     std::uint64_t* const counts = counts_[thread].data();
     const std::size_t bins = counts_[thread].size() - 1;
-    for (std::size_t i = 0; i < count; ++i)
-      ++counts[std::min(static_cast<std::size_t>(f_(x[i])), bins)];
+    for (std::size_t i = 0; i < count; ++i) ++counts[std::min(static_cast<std::size_t>(f_(x[i])), bins)];
   }
   /// Of all threads; the last is that of elements in no bin.
   std::vector<std::uint64_t> counts() const {

@@ -53,11 +53,11 @@ struct sweep_options {
 };
 
 struct sweep_statistics {
-  std::size_t steps = 0;   ///< done; fewer than asked for where the callback said so
-  std::size_t passes = 0;  ///< over the array
-  std::size_t fuse = 0;    ///< most steps that a pass computed
-  std::size_t parts = 1;   ///< into which slabs were cut
-  std::uint64_t memory = 0;         ///< bytes taken off the budget meanwhile
+  std::size_t steps = 0;     ///< done; fewer than asked for where the callback said so
+  std::size_t passes = 0;    ///< over the array
+  std::size_t fuse = 0;      ///< most steps that a pass computed
+  std::size_t parts = 1;     ///< into which slabs were cut
+  std::uint64_t memory = 0;  ///< bytes taken off the budget meanwhile
   /// Of arrays, and of the borders between parts, by this process, as the model counts them.
   std::uint64_t bytes_read = 0;
   std::uint64_t bytes_written = 0;  ///< the same
@@ -76,7 +76,7 @@ struct sweep_piece {
   const std::size_t* extents = nullptr;
   const std::ptrdiff_t* lower = nullptr;  ///< what is to be computed, [k] of dimension k > 0
   const std::ptrdiff_t* upper = nullptr;
-  std::byte* const* out = nullptr;       ///< of each field; null of one that nobody computes
+  std::byte* const* out = nullptr;  ///< of each field; null of one that nobody computes
   const std::ptrdiff_t* out_strides = nullptr;
   /// Of each field, then of each coefficient: 2 r + 1 slabs, from the lowest neighbour on; null where
   /// there is none.  N = 1: slabs follow each other in memory.
@@ -115,14 +115,14 @@ struct sweep_coefficient {
 struct sweep_request {
   std::vector<sweep_field> fields;
   std::vector<sweep_coefficient> coefficients;
-  std::vector<std::size_t> radius;    ///< of each dimension
+  std::vector<std::size_t> radius;  ///< of each dimension
   std::vector<boundary> boundaries;
   std::size_t steps = 0;
-  std::size_t every = 0;  ///< report() after these steps; 0: after the last one only
-  bool completes = false; ///< complete() is wanted
+  std::size_t every = 0;         ///< report() after these steps; 0: after the last one only
+  bool completes = false;        ///< complete() is wanted
   bool completes_parts = false;  ///< it may be given a part of a slab
-  bool values = false;    ///< fold() is wanted
-  bool keeps_former = false;  ///< the last field is the first as it was a step before
+  bool values = false;           ///< fold() is wanted
+  bool keeps_former = false;     ///< the last field is the first as it was a step before
   sweep_options options;
 
   /// Inputs: fields, and after them coefficients.

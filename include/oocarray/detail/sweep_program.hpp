@@ -60,15 +60,12 @@ class slab_view {
   T* data() const noexcept { return origin_; }
   /// Of a row, the elements lower <= index < upper.  Only what the kernel may touch is in memory: of `out` its own
   /// elements, of `in` these and the radius on either side.
-  const std::span<T> span(std::ptrdiff_t lower, std::ptrdiff_t upper) const noexcept
-    requires(M == 1)
-  {
+  const std::span<T> span(std::ptrdiff_t lower, std::ptrdiff_t upper) const noexcept requires(M == 1) {
     return {origin_ + lower, static_cast<std::size_t>(upper - lower)};
   }
 #ifdef __cpp_lib_mdspan
   /// The same of a slab of any dimensions: its index 0 is `lower`.
-  auto mdspan(const std::array<std::ptrdiff_t, M>& lower,
-              const std::array<std::ptrdiff_t, M>& upper) const noexcept {
+  auto mdspan(const std::array<std::ptrdiff_t, M>& lower, const std::array<std::ptrdiff_t, M>& upper) const noexcept {
     using extents_type = std::dextents<std::ptrdiff_t, M>;
     std::array<std::ptrdiff_t, M> extents{}, strides{};
     std::copy(strides_.begin(), strides_.end(), strides.begin());
@@ -117,8 +114,7 @@ class slabs_around<T, 1> {
 template <std::size_t N, class... T>
 class slab_to_compute {
  public:
-  slab_to_compute(const detail::sweep_piece& p, std::size_t number) noexcept
-      : piece_(&p), number_(number) {}
+  slab_to_compute(const detail::sweep_piece& p, std::size_t number) noexcept : piece_(&p), number_(number) {}
   slab_to_compute(const slab_to_compute&) = default;
   slab_to_compute& operator=(const slab_to_compute&) = delete;  // which elements would it copy?
 
@@ -144,31 +140,22 @@ class slab_to_compute {
       return slab_view<type, N - 1>(p, piece_->out_strides + 1);
   }
   /// Where there is one field.
-  decltype(auto) operator[](std::ptrdiff_t i) const noexcept
-    requires(sizeof...(T) == 1 && N > 1)
-  {
+  decltype(auto) operator[](std::ptrdiff_t i) const noexcept requires(sizeof...(T) == 1 && N > 1) {
     return get<0>()[i];
   }
   /// The elements that are to be computed.
   const std::span<std::tuple_element_t<0, std::tuple<T...>>> span() const noexcept
-    requires(sizeof...(T) == 1 && N == 2)
-  {
+      requires(sizeof...(T) == 1 && N == 2) {
     return get<0>().span(lower(1), upper(1));
   }
 #ifdef __cpp_lib_mdspan
-  auto mdspan() const noexcept
-    requires(sizeof...(T) == 1 && N > 1)
-  {
+  auto mdspan() const noexcept requires(sizeof...(T) == 1 && N > 1) {
     std::array<std::ptrdiff_t, N - 1> first{}, last{};
     for (std::size_t k = 1; k < N; ++k) first[k - 1] = lower(k), last[k - 1] = upper(k);
     return get<0>().mdspan(first, last);
   }
 #endif
-  auto& value() const noexcept
-    requires(sizeof...(T) == 1 && N == 1)
-  {
-    return get<0>();
-  }
+  auto& value() const noexcept requires(sizeof...(T) == 1 && N == 1) { return get<0>(); }
 
  private:
   const detail::sweep_piece* piece_;
@@ -216,7 +203,7 @@ class stencil_program final : public sweep_program {
 
   void compute(const sweep_piece& given) override {
     const sweep_piece p = given;  // whose address nobody else has: the loop need not read it again
-    // Slabs of two levels never overlap.
+                                  // Slabs of two levels never overlap.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC ivdep
 #endif
@@ -316,12 +303,11 @@ class stencil_program final : public sweep_program {
   template <std::size_t... C>
   auto coefficients_of(const sweep_piece& p, std::size_t i, std::index_sequence<C...>) const noexcept {
     using arrays = decltype(Stencil::coefficients);
-    return only_or_all(std::tuple(around<held_by<std::tuple_element_t<C, arrays>>>(
-        p, fields + C, stencil_.radius[0], i)...));
+    return only_or_all(
+        std::tuple(around<held_by<std::tuple_element_t<C, arrays>>>(p, fields + C, stencil_.radius[0], i)...));
   }
   template <class F>
-  decltype(auto) call(const F& f, slab_to_compute<N, T...>& out, const sweep_piece& p,
-                      std::size_t i) const {
+  decltype(auto) call(const F& f, slab_to_compute<N, T...>& out, const sweep_piece& p, std::size_t i) const {
     const auto in = slabs_of(p, i, std::index_sequence_for<T...>{});
     if constexpr (coefficients == 0)
       return f(out, in);
@@ -341,8 +327,7 @@ class stencil_program final : public sweep_program {
 
 // `auto [u, v] = out;`
 template <std::size_t N, class... T>
-struct std::tuple_size<ooc::slab_to_compute<N, T...>>
-    : std::integral_constant<std::size_t, sizeof...(T)> {};
+struct std::tuple_size<ooc::slab_to_compute<N, T...>> : std::integral_constant<std::size_t, sizeof...(T)> {};
 template <std::size_t F, std::size_t N, class... T>
 struct std::tuple_element<F, ooc::slab_to_compute<N, T...>> {
   using type = decltype(std::declval<const ooc::slab_to_compute<N, T...>&>().template get<F>());

@@ -17,8 +17,8 @@ constexpr std::uint64_t calls_of_progress = 1000;
 
 }  // namespace
 
-algorithm_call::algorithm_call(std::string name, array_core& leader,
-                               std::vector<array_core*> written, const pass_options& options)
+algorithm_call::algorithm_call(std::string name, array_core& leader, std::vector<array_core*> written,
+                               const pass_options& options)
     : name_(std::move(name)),
       leader_(leader),
       written_(std::move(written)),
@@ -26,23 +26,17 @@ algorithm_call::algorithm_call(std::string name, array_core& leader,
       called_(mark_ || written_.empty() ? name_ : name_ + ", without a mark"),
       tell_(options.progress),
       ranks_((leader.check_open(), leader.shared().group().size())),
-      threads_(options.threads != 0 ? options.threads
-                                    : std::max(1U, std::thread::hardware_concurrency())) {
+      threads_(options.threads != 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency())) {
   for (auto a = written_.begin(); a != written_.end(); ++a) {
     (*a)->check_writable("be written by an algorithm");
     if ((*a)->shared().group().size() != ranks_)
-      refuse("'" + (*a)->facts().path + "' is shared by " +
-             std::to_string((*a)->shared().group().size()) + " ranks, and '" +
-             leader_.facts().path + "' by " + std::to_string(ranks_) +
-             "; give both the same group");
-    if (std::find(written_.begin(), a, *a) != a)
-      refuse("'" + (*a)->facts().path + "' is given twice, and is written");
+      refuse("'" + (*a)->facts().path + "' is shared by " + std::to_string((*a)->shared().group().size()) +
+             " ranks, and '" + leader_.facts().path + "' by " + std::to_string(ranks_) + "; give both the same group");
+    if (std::find(written_.begin(), a, *a) != a) refuse("'" + (*a)->facts().path + "' is given twice, and is written");
   }
 }
 
-void algorithm_call::refuse(const std::string& why, errc code) const {
-  throw usage_error(code, name_ + ": " + why);
-}
+void algorithm_call::refuse(const std::string& why, errc code) const { throw usage_error(code, name_ + ": " + why); }
 
 void algorithm_call::refuse_memory(std::uint64_t least, std::uint64_t allowed, std::uint64_t spare) const {
   refuse("it needs at least " + std::to_string(least) + " bytes of memory, and " +
@@ -70,8 +64,7 @@ void algorithm_call::expect(std::uint64_t bytes_in_all) {
 
 void algorithm_call::mark() {
   if (!mark_) return;
-  const std::string what = name_ + ", by " + ::program_invocation_short_name + "[" +
-                           std::to_string(::getpid()) + "]";
+  const std::string what = name_ + ", by " + ::program_invocation_short_name + "[" + std::to_string(::getpid()) + "]";
   for (array_core* a : written_) a->ranks().set_in_progress(what);
 }
 
@@ -86,9 +79,8 @@ void algorithm_call::advance(std::uint64_t more) {
   }
   if (cancelled_)
     throw error(std::make_error_code(std::errc::operation_canceled),
-                name_ + ": the progress callback has cancelled it after " +
-                    std::to_string(progress_.done) + " of " + std::to_string(progress_.all) +
-                    " bytes");
+                name_ + ": the progress callback has cancelled it after " + std::to_string(progress_.done) + " of " +
+                    std::to_string(progress_.all) + " bytes");
 }
 
 void algorithm_call::finish() {

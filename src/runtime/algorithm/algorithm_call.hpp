@@ -35,8 +35,7 @@ class algorithm_call {
   /// `name`: "sort of 'a'".  `leader`: an array whose group it is.  `written`: may be empty; must
   /// not contain an array twice.  Throws usage_error where one is closed, read-only or of another
   /// group.
-  algorithm_call(std::string name, array_core& leader, std::vector<array_core*> written,
-                 const pass_options& options);
+  algorithm_call(std::string name, array_core& leader, std::vector<array_core*> written, const pass_options& options);
   algorithm_call(const algorithm_call&) = delete;
   algorithm_call& operator=(const algorithm_call&) = delete;
 

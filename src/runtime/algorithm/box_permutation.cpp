@@ -6,15 +6,14 @@
 namespace ooc::detail {
 namespace {
 
-constexpr std::size_t run_of_task = 1 << 16;    // elements, of what is contiguous on both sides
-constexpr std::size_t panel_side = 64;          // rows and columns that fit into the first cache
-constexpr std::size_t rows_of_task = 4096;      // of panels
+constexpr std::size_t run_of_task = 1 << 16;  // elements, of what is contiguous on both sides
+constexpr std::size_t panel_side = 64;        // rows and columns that fit into the first cache
+constexpr std::size_t rows_of_task = 4096;    // of panels
 
 }  // namespace
 
-box_permutation::box_permutation(const extent_list& extents, const part& p,
-                                 const extent_list& permutation, const element_kernel& kernel,
-                                 std::size_t from_size, std::size_t to_size)
+box_permutation::box_permutation(const extent_list& extents, const part& p, const extent_list& permutation,
+                                 const element_kernel& kernel, std::size_t from_size, std::size_t to_size)
     : kernel_(kernel), from_size_(from_size), to_size_(to_size) {
   const std::size_t n = extents.size();
   extent_list from_extents(n), from_strides(n);
@@ -44,8 +43,7 @@ box_permutation::box_permutation(const extent_list& extents, const part& p,
   }
   panels_ = last_.from_stride != 1;
   if (panels_) {
-    const auto contiguous = std::find_if(all.begin(), all.end(),
-                                         [](const dimension& d) { return d.from_stride == 1; });
+    const auto contiguous = std::find_if(all.begin(), all.end(), [](const dimension& d) { return d.from_stride == 1; });
     if (contiguous != all.end()) {  // else the part has one index of it
       across_ = *contiguous;
       all.erase(contiguous);
@@ -72,8 +70,7 @@ void box_permutation::run(std::size_t task, const std::byte* from, std::byte* to
   const std::size_t piece = task % pieces_;
   if (!panels_) {
     const std::size_t first = piece * run_of_task;
-    move_run(from + first * from_size_, to + first * to_size_,
-             std::min(run_of_task, last_.extent - first));
+    move_run(from + first * from_size_, to + first * to_size_, std::min(run_of_task, last_.extent - first));
     return;
   }
   const std::size_t first = piece % columns_ * panel_side;
@@ -83,8 +80,8 @@ void box_permutation::run(std::size_t task, const std::byte* from, std::byte* to
   const std::size_t begin = piece / columns_ * rows_of_task;
   const std::size_t end = std::min(begin + rows_of_task, last_.extent);
   for (std::size_t r = begin; r < end; r += panel_side)
-    move_panel(from + r * last_.from_stride * from_size_, last_.from_stride, to + r * to_size_,
-               across_.to_stride, std::min(panel_side, end - r), columns);
+    move_panel(from + r * last_.from_stride * from_size_, last_.from_stride, to + r * to_size_, across_.to_stride,
+               std::min(panel_side, end - r), columns);
 }
 
 void box_permutation::move_run(const std::byte* from, std::byte* to, std::size_t count) const {
@@ -94,9 +91,8 @@ void box_permutation::move_run(const std::byte* from, std::byte* to, std::size_t
     std::memcpy(to, from, count * to_size_);
 }
 
-void box_permutation::move_panel(const std::byte* from, std::size_t from_stride, std::byte* to,
-                                 std::size_t to_stride, std::size_t rows,
-                                 std::size_t columns) const {
+void box_permutation::move_panel(const std::byte* from, std::size_t from_stride, std::byte* to, std::size_t to_stride,
+                                 std::size_t rows, std::size_t columns) const {
   if (kernel_.panel) return kernel_.panel(from, from_stride, to, to_stride, rows, columns);
   for (std::size_t c = 0; c < columns; ++c)
     for (std::size_t r = 0; r < rows; ++r)

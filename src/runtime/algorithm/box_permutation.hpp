@@ -39,19 +39,19 @@ class box_permutation {
   };
 
   void move_run(const std::byte* from, std::byte* to, std::size_t count) const;
-  void move_panel(const std::byte* from, std::size_t from_stride, std::byte* to,
-                  std::size_t to_stride, std::size_t rows, std::size_t columns) const;
+  void move_panel(const std::byte* from, std::size_t from_stride, std::byte* to, std::size_t to_stride,
+                  std::size_t rows, std::size_t columns) const;
 
   const element_kernel kernel_;
   const std::size_t from_size_, to_size_;
   std::size_t from_offset_ = 0, to_offset_ = 0;  ///< bytes before the part
   std::vector<dimension> others_;
-  dimension last_{1, 1, 1};     ///< contiguous in the target
-  dimension across_{1, 1, 1};   ///< contiguous in the source; of panels only
+  dimension last_{1, 1, 1};    ///< contiguous in the target
+  dimension across_{1, 1, 1};  ///< contiguous in the source; of panels only
   bool panels_ = false;
-  std::size_t columns_ = 1;     ///< of panels
-  std::size_t outer_ = 1;       ///< indices of the others
-  std::size_t pieces_ = 1;      ///< that each of them is cut into
+  std::size_t columns_ = 1;  ///< of panels
+  std::size_t outer_ = 1;    ///< indices of the others
+  std::size_t pieces_ = 1;   ///< that each of them is cut into
 };
 
 }  // namespace ooc::detail

@@ -31,9 +31,7 @@ std::size_t product(const extent_list& lower, const extent_list& upper) {
 
 }  // namespace
 
-std::size_t box_move::elements() const noexcept {
-  return product(to_lower, to_upper);
-}
+std::size_t box_move::elements() const noexcept { return product(to_lower, to_upper); }
 
 std::size_t box_pipeline::box_bytes(const pipeline_plan& p, std::size_t element_size) {
   return in_whole_pages(p.elements * element_size);
@@ -47,8 +45,7 @@ std::uint64_t box_pipeline::elements_for(const pipeline_plan& p, std::uint64_t m
 }
 
 std::uint64_t box_pipeline::memory_bytes() const noexcept {
-  return plan_.boxes * (readers * box_bytes(plan_, plan_.from_size) +
-                        writers * box_bytes(plan_, plan_.to_size));
+  return plan_.boxes * (readers * box_bytes(plan_, plan_.from_size) + writers * box_bytes(plan_, plan_.to_size));
 }
 
 box_pipeline::box_pipeline(pipeline_plan plan, algorithm_call& call)
@@ -86,8 +83,7 @@ void box_pipeline::run(const direct_array& from, const direct_array& to, std::by
 void box_pipeline::turn(std::size_t task) {
   const std::size_t end = std::min((task + 1) * batch_, now_->tasks());
   const std::size_t box = parts_[part_].box;
-  for (std::size_t t = task * batch_; t < end; ++t)
-    now_->run(t, read_to(box), write_from(box));
+  for (std::size_t t = task * batch_; t < end; ++t) now_->run(t, read_to(box), write_from(box));
 }
 
 /// Goes on to the next part that is to be turned, and returns its tasks; 0 where all is done.
@@ -95,9 +91,8 @@ std::size_t box_pipeline::next() {
   if (std::exchange(turning_, false)) begin_write(part_++);
   for (; turned_ < plan_.units; ++turned_, part_ = 0) {
     if (part_ == 0) {
-      units_->read(turned_, plan_.units, [this](std::uint64_t unit, direct_transfer& t, std::byte* to) {
-        begin_read(unit, t, to);
-      });
+      units_->read(turned_, plan_.units,
+                   [this](std::uint64_t unit, direct_transfer& t, std::byte* to) { begin_read(unit, t, to); });
       list_parts();
     }
     for (; part_ < parts_.size(); begin_write(part_++)) {
@@ -165,8 +160,7 @@ std::size_t box_pipeline::begin_turning(const part_of_box& p) {
   for (std::size_t k = 0; k < p.lower.size(); ++k) extents.push_back(whole.to_upper[k] - whole.to_lower[k]);
   now_.emplace(extents, box_permutation::part{p.dimension, p.first, p.last}, plan_.permutation, plan_.kernel,
                plan_.from_size, plan_.to_size);
-  const std::size_t rounds =
-      std::clamp<std::size_t>(p.bytes / plan_.to_size / elements_of_task, 1, tasks_of_round);
+  const std::size_t rounds = std::clamp<std::size_t>(p.bytes / plan_.to_size / elements_of_task, 1, tasks_of_round);
   batch_ = (now_->tasks() + rounds - 1) / rounds;
   return (now_->tasks() + batch_ - 1) / batch_;
 }
@@ -186,8 +180,8 @@ std::vector<box_pipeline::part_of_box> box_pipeline::cut(std::size_t box, const 
   std::vector<part_of_box> all;
   for (std::size_t at = lower[k], end = 0; at < upper[k]; at = end) {
     end = std::min(at / multiple[k] * multiple[k] + step, upper[k]);
-    part_of_box& p = all.emplace_back(part_of_box{box, lower, upper, k, at - lower[k], end - lower[k],
-                                                  (at - lower[k]) * row, (end - at) * row});
+    part_of_box& p = all.emplace_back(
+        part_of_box{box, lower, upper, k, at - lower[k], end - lower[k], (at - lower[k]) * row, (end - at) * row});
     p.lower[k] = at;
     p.upper[k] = end;
   }

@@ -38,7 +38,7 @@ struct pipeline_plan {
   extent_list from_unit, to_unit;          ///< where a box is best cut: multiples of these
   extent_list permutation;
   element_kernel kernel;
-  bool as_it_is = false;     ///< a box is written as it was read
+  bool as_it_is = false;  ///< a box is written as it was read
   std::size_t units = 0;
   std::size_t boxes = 1;     ///< of a unit, at most
   std::size_t elements = 0;  ///< of a box, at most
@@ -62,8 +62,8 @@ class box_pipeline {
  private:
   /// The part of a box that is read, or turned and written, by one request.
   struct part_of_box {
-    std::size_t box;           ///< of the unit
-    extent_list lower, upper;  ///< in the array
+    std::size_t box;                     ///< of the unit
+    extent_list lower, upper;            ///< in the array
     std::size_t dimension, first, last;  ///< where the box is cut, and from where to where
     std::size_t offset, bytes;           ///< in the box's memory
   };
@@ -88,15 +88,15 @@ class box_pipeline {
   const direct_array* to_ = nullptr;
   std::byte* turned_to_ = nullptr;
   std::vector<std::vector<box_move>> moves_;  ///< of the units on their way, one after the other
-  std::size_t turned_ = 0;     ///< units that have been turned
-  std::vector<part_of_box> parts_;  ///< of the next one, as it is written
-  std::size_t part_ = 0;       ///< of these, that have been turned
-  bool alike_ = false;         ///< they lie in memory as those of the unit before
-  bool turning_ = false;       ///< the next part is the work of the round
+  std::size_t turned_ = 0;                    ///< units that have been turned
+  std::vector<part_of_box> parts_;            ///< of the next one, as it is written
+  std::size_t part_ = 0;                      ///< of these, that have been turned
+  bool alike_ = false;                        ///< they lie in memory as those of the unit before
+  bool turning_ = false;                      ///< the next part is the work of the round
   std::optional<box_permutation> now_;
-  std::size_t batch_ = 1;      ///< how many of its tasks are one task of the round
+  std::size_t batch_ = 1;  ///< how many of its tasks are one task of the round
   std::uint64_t bytes_read_ = 0, bytes_written_ = 0;
-  std::optional<buffered_stream> units_;  ///< as they are read
+  std::optional<buffered_stream> units_;         ///< as they are read
   std::optional<buffered_stream> turned_parts_;  ///< of the last unit, as they are written
 };
 

@@ -6,9 +6,9 @@
 namespace ooc::detail {
 namespace {
 
-constexpr std::uint64_t chunk = 4096;          // what nodes read and write at least
-constexpr std::uint64_t long_run = 2 << 20;    // longer ones are transferred in pieces
-constexpr std::uint64_t enough = 8 << 20;      // bytes of a box, where runs are long
+constexpr std::uint64_t chunk = 4096;        // what nodes read and write at least
+constexpr std::uint64_t long_run = 2 << 20;  // longer ones are transferred in pieces
+constexpr std::uint64_t enough = 8 << 20;    // bytes of a box, where runs are long
 
 std::uint64_t product(const extent_list& l) {
   std::uint64_t n = 1;
@@ -25,8 +25,7 @@ extent_list inverse(const extent_list& dimension) {
 
 /// The dimension of the copy whose edge makes the runs of a side longer; nothing where they are as
 /// long as can be.
-std::optional<std::size_t> next_to_grow(const copy_side& s, const extent_list& region,
-                                        const extent_list& edges) {
+std::optional<std::size_t> next_to_grow(const copy_side& s, const extent_list& region, const extent_list& edges) {
   const extent_list of = inverse(s.dimension);
   if (!s.tile.empty())
     for (std::size_t j = of.size(); j-- > 0;)
@@ -75,8 +74,7 @@ extent_list choose_edges(const extent_list& region, const copy_side& from, const
   // The edge of dimension k grows by a step, or less where memory does not allow more.
   const auto grow = [&](std::size_t k) {
     const std::size_t now = edges[k];
-    const std::size_t step =
-        now < unit[k] ? unit[k] : now + unit[k] * std::max<std::size_t>(now / unit[k] / 8, 1);
+    const std::size_t step = now < unit[k] ? unit[k] : now + unit[k] * std::max<std::size_t>(now / unit[k] / 8, 1);
     for (std::size_t wanted = std::min(step, region[k]); wanted > now;
          wanted = std::min(wanted - 1, now < unit[k] ? wanted / 2 : now)) {
       extent_list larger = edges;
@@ -113,9 +111,7 @@ extent_list choose_edges(const extent_list& region, const copy_side& from, const
 box_grid::box_grid(extent_list lower, extent_list upper, extent_list edges)
     : lower_(std::move(lower)), upper_(std::move(upper)), edges_(std::move(edges)), size_(1) {
   for (std::size_t k = 0; k < lower_.size(); ++k) {
-    counts_.push_back(lower_[k] < upper_[k]
-                          ? (upper_[k] + edges_[k] - 1) / edges_[k] - lower_[k] / edges_[k]
-                          : 0);
+    counts_.push_back(lower_[k] < upper_[k] ? (upper_[k] + edges_[k] - 1) / edges_[k] - lower_[k] / edges_[k] : 0);
     size_ *= counts_[k];
   }
 }

@@ -28,9 +28,7 @@ std::string text(const extent_list& l) {
   return s + "}";
 }
 
-extent_list extents_of(const array_core& a) {
-  return {a.facts().extents.begin(), a.facts().extents.end()};
-}
+extent_list extents_of(const array_core& a) { return {a.facts().extents.begin(), a.facts().extents.end()}; }
 /// Empty where the file is row-major.
 extent_list file_tile_of(const array_core& a) {
   const auto tile = a.shared().local().file_tile();
@@ -40,9 +38,7 @@ extent_list file_tile_of(const array_core& a) {
 class copy_run {
  public:
   explicit copy_run(const copy_request& r)
-      : request_(r),
-        call_(name_of(r), leader_of(r), {r.to}, r.options),
-        in_place_(r.from == r.to) {
+      : request_(r), call_(name_of(r), leader_of(r), {r.to}, r.options), in_place_(r.from == r.to) {
     check();
     from_.extents = extents_of(*r.from);
     from_.tile = file_tile_of(*r.from);
@@ -74,15 +70,13 @@ class copy_run {
     {
       std::optional<direct_array> from, to;
       call_.together([&] {  // what any rank has modified is in the store before one of them reads
-        if (!in_place_)
-          from.emplace(request_.from->shared().local(), access_mode::read, request_.verb);
+        if (!in_place_) from.emplace(request_.from->shared().local(), access_mode::read, request_.verb);
         to.emplace(request_.to->shared().local(), access_mode::write, request_.verb);
       });
       call_.begin(elements * (request_.from_size + request_.to_size));
       call_.together([&] {
         if (plan.units == 0) return;
-        const lent_memory lent(request_.to->shared().pager(), pipeline.memory_bytes(),
-                               call_.name());
+        const lent_memory lent(request_.to->shared().pager(), pipeline.memory_bytes(), call_.name());
         done.memory = lent.bytes();
         pipeline.run(from ? *from : *to, *to, lent.data());
         request_.to->shared().pager().count_direct(pipeline.bytes_read(), pipeline.bytes_written());
@@ -112,32 +106,30 @@ class copy_run {
     std::sort(sorted.begin(), sorted.end());
     for (std::size_t k = 0; k < n; ++k)
       if (sorted[k] != k)
-        call_.refuse(text(r.permutation) + " is no permutation of the dimensions 0 to " +
-                     std::to_string(n - 1));
+        call_.refuse(text(r.permutation) + " is no permutation of the dimensions 0 to " + std::to_string(n - 1));
     const extent_list from = extents_of(*r.from), to = extents_of(*r.to);
     if (r.extents.empty()) {
       if (in_place_ && r.permutation == extent_list{1, 0})
-        call_.refuse("only a square matrix is transposed in place, and this has the extents " +
-                     text(to) + "; give another array for the result");
+        call_.refuse("only a square matrix is transposed in place, and this has the extents " + text(to) +
+                     "; give another array for the result");
       extent_list wanted(n);
       for (std::size_t k = 0; k < n; ++k) wanted[k] = from[r.permutation[k]];
       call_.refuse("the target has the extents " + text(to) + " and needs " + text(wanted));
     }
     if (in_place_ && (r.permutation != extent_list{1, 0} || r.extents != to))
-      call_.refuse("an array cannot be copied or transposed to itself; give another one (a square "
-                   "matrix may be transposed in place: ooc::transpose(a))");
+      call_.refuse(
+          "an array cannot be copied or transposed to itself; give another one (a square "
+          "matrix may be transposed in place: ooc::transpose(a))");
     for (std::size_t k = 0; k < n; ++k) {
       const std::size_t j = r.permutation[k];
-      if (r.from_lower[j] > from[j] || r.extents[k] > from[j] - r.from_lower[j] ||
-          r.to_lower[k] > to[k] || r.extents[k] > to[k] - r.to_lower[k])
-        call_.refuse("a box of " + text(r.extents) + " elements does not lie within " +
-                     text(from) + " from " + text(r.from_lower) + " on, and within " + text(to) +
-                     " from " + text(r.to_lower) + " on");
+      if (r.from_lower[j] > from[j] || r.extents[k] > from[j] - r.from_lower[j] || r.to_lower[k] > to[k] ||
+          r.extents[k] > to[k] - r.to_lower[k])
+        call_.refuse("a box of " + text(r.extents) + " elements does not lie within " + text(from) + " from " +
+                     text(r.from_lower) + " on, and within " + text(to) + " from " + text(r.to_lower) + " on");
     }
     if (r.from->shared().group().size() != 1 && r.from->shared().group().size() != call_.ranks())
-      call_.refuse("'" + r.from->facts().path + "' is shared by " +
-                   std::to_string(r.from->shared().group().size()) + " ranks, and '" +
-                   r.to->facts().path + "' by " + std::to_string(call_.ranks()) +
+      call_.refuse("'" + r.from->facts().path + "' is shared by " + std::to_string(r.from->shared().group().size()) +
+                   " ranks, and '" + r.to->facts().path + "' by " + std::to_string(call_.ranks()) +
                    "; give both the same group");
   }
 
@@ -147,19 +139,17 @@ class copy_run {
     const std::uint64_t spare = request_.to->shared().pager().spare();
     const std::uint64_t chosen = request_.options.memory;
     const std::uint64_t least = std::max<std::uint64_t>(
-        least_memory,
-        4 * 4096 + 4 * std::max(request_.from_size, request_.to_size) * (in_place_ ? 2 : 1));
+        least_memory, 4 * 4096 + 4 * std::max(request_.from_size, request_.to_size) * (in_place_ ? 2 : 1));
     if (chosen != 0 && chosen < least)
-      call_.refuse("pass_options::memory is " + std::to_string(chosen) + " bytes; give at least " +
-                       std::to_string(2 * least),
-                   errc::budget_too_small);
-    const std::uint64_t memory =
-        chosen != 0 ? chosen : std::max(spare / 8 * 7, std::min(spare, 2 * least));
+      call_.refuse(
+          "pass_options::memory is " + std::to_string(chosen) + " bytes; give at least " + std::to_string(2 * least),
+          errc::budget_too_small);
+    const std::uint64_t memory = chosen != 0 ? chosen : std::max(spare / 8 * 7, std::min(spare, 2 * least));
     if (memory < 2 * least || memory > spare)
       call_.refuse("it needs " + std::to_string(std::max(chosen, 2 * least)) +
                        " bytes for its boxes, and the budget has " + std::to_string(spare) +
-                       " to spare: give the runtime " +
-                       std::to_string(std::max(chosen, 2 * least) - spare) + " bytes more memory",
+                       " to spare: give the runtime " + std::to_string(std::max(chosen, 2 * least) - spare) +
+                       " bytes more memory",
                    errc::budget_too_small);
     return memory;
   }
@@ -185,19 +175,16 @@ class copy_run {
     for (const std::size_t e : r.extents) all *= e;
     const std::uint64_t least = least_box / std::max(r.from_size, r.to_size);
     const std::uint64_t of_rank = all / static_cast<std::uint64_t>(call_.ranks());
-    const std::uint64_t most = std::min(box_pipeline::elements_for(p, memory),
-                                        std::max(of_rank / pieces_of_small, least));
-    const extent_list edges =
-        choose_edges(r.extents, from_, to_, std::max<std::uint64_t>(most, 1), in_place_);
+    const std::uint64_t most =
+        std::min(box_pipeline::elements_for(p, memory), std::max(of_rank / pieces_of_small, least));
+    const extent_list edges = choose_edges(r.extents, from_, to_, std::max<std::uint64_t>(most, 1), in_place_);
     p.elements = 1;
     for (const std::size_t e : edges) p.elements *= e;
     p.from_unit.assign(n, 1);
     p.to_unit.assign(n, 1);
     const auto multiples = [&](const copy_side& s, extent_list& of) {
       for (std::size_t j = 0; j < n; ++j)
-        of[j] = !s.tile.empty() ? s.tile[j]
-                : j + 1 == n    ? std::max<std::size_t>(4096 / s.element_size, 1)
-                                : 1;
+        of[j] = !s.tile.empty() ? s.tile[j] : j + 1 == n ? std::max<std::size_t>(4096 / s.element_size, 1) : 1;
     };
     multiples(from_, p.from_unit);
     multiples(to_, p.to_unit);
@@ -266,8 +253,6 @@ class copy_run {
 
 }  // namespace
 
-pass_statistics run_copy(const copy_request& r) {
-  return copy_run(r).run();
-}
+pass_statistics run_copy(const copy_request& r) { return copy_run(r).run(); }
 
 }  // namespace ooc::detail

@@ -29,7 +29,7 @@ namespace ooc::detail {
 namespace {
 
 constexpr std::uint64_t most_kernel_bytes = 4 << 20;  ///< that it allocates for each thread
-constexpr std::size_t parts_of_thread = 2;             ///< of a tile and a panel: who is late has less to do
+constexpr std::size_t parts_of_thread = 2;            ///< of a tile and a panel: who is late has less to do
 
 class multiply_call {
  public:
@@ -59,9 +59,8 @@ class multiply_call {
     for (const matrix_operand* m : {&a, &b})
       if (m->array && call_.ranks() > 1 && m->array->shared().ranks() != 1 &&
           m->array->shared().ranks() != call_.ranks())
-        call_.refuse("'" + m->array->facts().path + "' is shared by " +
-                     std::to_string(m->array->shared().ranks()) + " ranks, and the product by " +
-                     std::to_string(call_.ranks()) + "; give both the same group");
+        call_.refuse("'" + m->array->facts().path + "' is shared by " + std::to_string(m->array->shared().ranks()) +
+                     " ranks, and the product by " + std::to_string(call_.ranks()) + "; give both the same group");
     for (int r = 0; r < call_.ranks(); ++r) {
       const auto [first, last] = call_.leader().ranks().rows_of(r);
       most_rows_ = std::max(most_rows_, last - first);
@@ -88,16 +87,15 @@ class multiply_call {
     std::byte* const panels_b = panels_a + plan_.buffers_a * bytes_a;
     const std::size_t bytes_b = in_whole_pages(plan_.depth_b * plan_.tile_columns * size_);
     const std::uint64_t steps = down_ * across_ * deep_b_;
-    panel_stream stream_a(
-        *a, size_, [this](std::uint64_t n) { return place_a(n); },
-        (rows_.size() + plan_.tile_rows - 1) / plan_.tile_rows *
-            (plan_.depth_a == facts_.depth ? 1 : across_ * deep_a_),
-        {panels_a, plan_.buffers_a, bytes_a});
+    panel_stream stream_a(*a, size_, [this](std::uint64_t n) { return place_a(n); },
+                          (rows_.size() + plan_.tile_rows - 1) / plan_.tile_rows *
+                              (plan_.depth_a == facts_.depth ? 1 : across_ * deep_a_),
+                          {panels_a, plan_.buffers_a, bytes_a});
     std::optional<panel_stream> stream_b;
     if (b)
       stream_b.emplace(
-          *b, size_, [this](std::uint64_t n) { return place_b(n); },
-          plan_.buffers_b == 1 ? 1 : steps, panel_stream::buffers{panels_b, plan_.buffers_b, bytes_b}, reader());
+          *b, size_, [this](std::uint64_t n) { return place_b(n); }, plan_.buffers_b == 1 ? 1 : steps,
+          panel_stream::buffers{panels_b, plan_.buffers_b, bytes_b}, reader());
     // Nothing is on its way to c when its blocks may be touched again, also after an exception.
     const std::unique_ptr<multiply_call, void (*)(multiply_call*)> written(
         this, [](multiply_call* m) { m->writes_.reset(); });
@@ -127,8 +125,8 @@ class multiply_call {
     return c.array ? std::vector<array_core*>{c.array} : std::vector<array_core*>{};
   }
   static std::string shape(const matrix_operand& m) {
-    return (m.array ? "'" + m.array->facts().path + "', " : std::string()) + std::to_string(m.rows) +
-           " by " + std::to_string(m.columns) + ",";
+    return (m.array ? "'" + m.array->facts().path + "', " : std::string()) + std::to_string(m.rows) + " by " +
+           std::to_string(m.columns) + ",";
   }
 
   /// Eigen packs parts of the panels.
@@ -206,8 +204,7 @@ class multiply_call {
   }
 
   /// Where all ranks need each panel of b.  What one throws, also in the step before, all throw.
-  void multiply_together(std::uint64_t steps, panel_stream& stream_a, panel_stream& stream_b,
-                         const direct_array* c) {
+  void multiply_together(std::uint64_t steps, panel_stream& stream_a, panel_stream& stream_b, const direct_array* c) {
     process_group& group = call_.leader().shared().group();
     for (std::uint64_t s = 0; s <= steps; ++s) {
       const std::uint64_t panel = plan_.buffers_b == 1 ? 0 : s;
@@ -228,15 +225,13 @@ class multiply_call {
     return [this](std::uint64_t bytes) { call_.advance(bytes); };
   }
 
-  void multiply_step(std::uint64_t step, panel_stream& stream_a, const panel_stream* stream_b,
-                     const direct_array* c) {
+  void multiply_step(std::uint64_t step, panel_stream& stream_a, const panel_stream* stream_b, const direct_array* c) {
     const std::uint64_t t = step / deep_b_;
     const auto k = static_cast<std::size_t>(step % deep_b_);
     const rectangle to = tile_at(t);
     if (to.elements() == 0) return;  // other ranks have more
     const std::size_t stride = c ? to.columns() : facts_.columns;
-    std::byte* const result =
-        c ? memory_->data() : c_.memory + (to.lower[0] * stride + to.lower[1]) * size_;
+    std::byte* const result = c ? memory_->data() : c_.memory + (to.lower[0] * stride + to.lower[1]) * size_;
     // The first and last panels are cut by rows, so that a part of the last tile may still be written, and one of
     // this tile already, while others are computed.
     const bool overlaps = c && deep_b_ >= 4 && to.rows() >= 2 * parts_of_thread * team_->size();
@@ -251,10 +246,9 @@ class multiply_call {
     matrix_part a = stream_a.panel(number);
     a.data += (first - panel * plan_.depth_a) * size_;
     a.columns = depth;
-    const matrix_part b =
-        stream_b ? stream_b->panel(plan_.buffers_b == 1 ? 0 : step)
-                 : matrix_part{b_.memory + (first * facts_.columns + to.lower[1]) * size_, depth,
-                               to.columns(), facts_.columns};
+    const matrix_part b = stream_b ? stream_b->panel(plan_.buffers_b == 1 ? 0 : step)
+                                   : matrix_part{b_.memory + (first * facts_.columns + to.lower[1]) * size_, depth,
+                                                 to.columns(), facts_.columns};
     const bool last = k + 1 == deep_b_;
     const grid parts = overlaps && (k == 0 || last) ? rows : parts_of(to);
     team_->run(parts.down * parts.across, [&](std::size_t p) {
@@ -264,8 +258,7 @@ class multiply_call {
       const std::size_t left = edge(to.columns(), j, parts.across);
       if (k == 0 && alike) writes_->fill(p);
       const matrix_part of_a{a.data + top * a.stride * size_, end - top, depth, a.stride};
-      const matrix_part of_b{b.data + left * size_, depth,
-                             edge(to.columns(), j + 1, parts.across) - left, b.stride};
+      const matrix_part of_b{b.data + left * size_, depth, edge(to.columns(), j + 1, parts.across) - left, b.stride};
       kernel_.multiply(of_a, of_b, result + (top * stride + left) * size_, stride, k != 0);
       if (last && overlaps) write(*c, writes_->write(p), to, top, end, result);
     });
@@ -295,8 +288,8 @@ class multiply_call {
     }
   }
 
-  /// Few parts, that cost little to pack: the kernel packs the rows of a for each part across, and the columns of b for each
-  /// part down, which takes Eigen between two and three times as long.
+  /// Few parts, that cost little to pack: the kernel packs the rows of a for each part across, and the columns of b for
+  /// each part down, which takes Eigen between two and three times as long.
   grid parts_of(const rectangle& to) const {
     constexpr double columns_over_rows = 2.5;
     const std::size_t parts = team_->size() == 1 ? 1 : parts_of_thread * team_->size();
@@ -304,8 +297,8 @@ class multiply_call {
     double least = 0;
     for (std::size_t down = 1; down <= parts; ++down) {
       const grid g{std::min(down, to.rows()), std::min(parts / down, to.columns())};
-      const double packed = static_cast<double>(to.rows() * g.across) +
-                            columns_over_rows * static_cast<double>(to.columns() * g.down);
+      const double packed =
+          static_cast<double>(to.rows() * g.across) + columns_over_rows * static_cast<double>(to.columns() * g.down);
       if (down * (parts / down) != parts || (least != 0 && packed >= least)) continue;
       least = packed;
       best = g;
@@ -313,8 +306,8 @@ class multiply_call {
     return best;
   }
 
-  void write(const direct_array& c, direct_transfer& w, rectangle to, std::size_t from,
-             std::size_t until, const std::byte* tile) const {
+  void write(const direct_array& c, direct_transfer& w, rectangle to, std::size_t from, std::size_t until,
+             const std::byte* tile) const {
     if (from == until) return;
     const std::byte* const bytes = tile + from * to.columns() * size_;
     to.upper[0] = to.lower[0] + until;
@@ -327,27 +320,26 @@ class multiply_call {
   const std::size_t size_;
   algorithm_call call_;
   const unsigned threads_;
-  interval rows_;               ///< of c that are this rank's
-  std::size_t most_rows_ = 0;   ///< that a rank has
-  std::uint64_t wanted_ = 0;    ///< bytes of memory; 0: what there is
-  multiply_facts facts_;        ///< of the product of the rank with the most rows
+  interval rows_;              ///< of c that are this rank's
+  std::size_t most_rows_ = 0;  ///< that a rank has
+  std::uint64_t wanted_ = 0;   ///< bytes of memory; 0: what there is
+  multiply_facts facts_;       ///< of the product of the rank with the most rows
   multiply_plan plan_;
   std::uint64_t kernel_bytes_ = 0;
-  std::uint64_t down_ = 0, across_ = 0;           ///< tiles
-  std::uint64_t deep_a_ = 0, deep_b_ = 0;         ///< panels of a tile
+  std::uint64_t down_ = 0, across_ = 0;    ///< tiles
+  std::uint64_t deep_a_ = 0, deep_b_ = 0;  ///< panels of a tile
   pager::reservation extra_;
   std::optional<lent_memory> memory_;
   std::optional<buffered_stream> writes_;               ///< of each part of the last tile, from where it is
-  std::size_t written_rows_ = 0, written_columns_ = 0;    ///< of that tile, if it was cut by rows
+  std::size_t written_rows_ = 0, written_columns_ = 0;  ///< of that tile, if it was cut by rows
   std::optional<thread_team> team_;
   multiply_statistics done_;
 };
 
 }  // namespace
 
-multiply_statistics run_multiply(const matrix_operand& a, const matrix_operand& b,
-                                 const matrix_operand& c, const multiply_kernel& kernel,
-                                 const multiply_options& options) {
+multiply_statistics run_multiply(const matrix_operand& a, const matrix_operand& b, const matrix_operand& c,
+                                 const multiply_kernel& kernel, const multiply_options& options) {
   return multiply_call(a, b, c, kernel, options).run();
 }
 

@@ -37,7 +37,8 @@ double cost(const multiply_facts& f, const multiply_plan& p) {
   const double regions_b =
       p.tile_columns == f.columns ? 1 : depth * static_cast<double>(parts(f.columns, p.tile_columns));
   const double passing = 2 * rows * columns * element * static_cast<double>(parts(f.depth, p.depth_b));
-  return passing_byte * passing + static_cast<double>(p.passes_a) * (rows * depth * element + regions_a * region_bytes) +
+  return passing_byte * passing +
+         static_cast<double>(p.passes_a) * (rows * depth * element + regions_a * region_bytes) +
          static_cast<double>(p.passes_b) * (depth * columns * element + regions_b * region_bytes);
 }
 
@@ -50,9 +51,7 @@ std::size_t most_rows(const multiply_facts& f, multiply_plan p, std::uint64_t el
   complete(f, p);
   const std::uint64_t each = (f.c_in_memory ? 0 : p.tile_columns) + p.buffers_a * p.depth_a;
   const std::uint64_t fixed = p.elements(f) - each;
-  return fixed >= elements
-             ? 0
-             : static_cast<std::size_t>(std::min<std::uint64_t>((elements - fixed) / each, f.rows));
+  return fixed >= elements ? 0 : static_cast<std::size_t>(std::min<std::uint64_t>((elements - fixed) / each, f.rows));
 }
 
 /// Calls use(tile_columns) for the widths of tiles that are looked at, the widest first.
@@ -94,10 +93,8 @@ multiply_plan plan_multiply(const multiply_facts& f, std::uint64_t memory) {
     best = p;
   };
   for_each_width(f, [&](std::size_t tile_columns) {
-    for (std::size_t depth_b = f.b_in_memory ? f.depth : std::min(f.depth, most_depth);;
-         depth_b /= 2) {
-      for (std::size_t depth_a = depth_b; depth_a < f.depth; depth_a *= 2)
-        consider(tile_columns, depth_a, depth_b);
+    for (std::size_t depth_b = f.b_in_memory ? f.depth : std::min(f.depth, most_depth);; depth_b /= 2) {
+      for (std::size_t depth_a = depth_b; depth_a < f.depth; depth_a *= 2) consider(tile_columns, depth_a, depth_b);
       consider(tile_columns, f.depth, depth_b);
       if (tile_columns == f.columns && depth_b != f.depth) consider(tile_columns, f.depth, f.depth);
       if (depth_b == 1) break;

@@ -59,8 +59,8 @@ class panel_stream {
   };
   using place_of = std::function<rectangle(std::uint64_t)>;
 
-  panel_stream(const direct_array& a, std::size_t element_size, place_of place, std::uint64_t panels,
-               const buffers& b, panel_reader r = {})
+  panel_stream(const direct_array& a, std::size_t element_size, place_of place, std::uint64_t panels, const buffers& b,
+               panel_reader r = {})
       : array_(a),
         size_(element_size),
         place_(std::move(place)),
@@ -99,8 +99,7 @@ class panel_stream {
       for (int r = 0; r < reader_.ranks; ++r) {
         const rectangle part = all.share(r, reader_.ranks);
         const std::size_t bytes = part.rows() * row, from = std::min(at, bytes);
-        in.emplace_back(reads_.buffer(n) + (part.lower[0] - all.lower[0]) * row + from,
-                        std::min(most, bytes - from));
+        in.emplace_back(reads_.buffer(n) + (part.lower[0] - all.lower[0]) * row + from, std::min(most, bytes - from));
       }
       const std::vector<std::span<const std::byte>> out(ranks, in[static_cast<std::size_t>(reader_.rank)]);
       group.exchange(call, out, in, owner);

@@ -4,8 +4,8 @@
 
 namespace ooc::detail {
 
-run_former::run_former(const sort_program& program, const sort_plan& plan, run_part elements,
-                       std::byte* memory, algorithm_call& call)
+run_former::run_former(const sort_program& program, const sort_plan& plan, run_part elements, std::byte* memory,
+                       algorithm_call& call)
     : program_(program),
       plan_(plan),
       elements_(elements),

@@ -23,8 +23,8 @@ namespace ooc::detail {
 class run_former {
  public:
   /// `memory` has room for the slots and, where the program needs it, scratch for each thread.
-  run_former(const sort_program& program, const sort_plan& plan, run_part elements,
-             std::byte* memory, algorithm_call& call);
+  run_former(const sort_program& program, const sort_plan& plan, run_part elements, std::byte* memory,
+             algorithm_call& call);
 
   /// Run r is read from and written to the same place of the two files, which may be one.
   void form(const element_file& from, const element_file& to);

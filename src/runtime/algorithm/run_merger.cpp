@@ -39,8 +39,8 @@ struct run_merger::source {
   }
 };
 
-run_merger::run_merger(const sort_program& program, const sort_plan& plan, std::byte* memory,
-                       thread_team& team, algorithm_call& call)
+run_merger::run_merger(const sort_program& program, const sort_plan& plan, std::byte* memory, thread_team& team,
+                       algorithm_call& call)
     : program_(program),
       plan_(plan),
       size_(program.element_size()),
@@ -133,8 +133,7 @@ std::size_t run_merger::cut(std::size_t room) {
   const bool one_only = room < sources_.size();
   windows_.clear();
   for (const auto& s : sources_)
-    windows_.push_back({s->at, std::min(s->left, share),
-                        one_only || s->left > share || s->has_next()});
+    windows_.push_back({s->at, std::min(s->left, share), one_only || s->left > share || s->has_next()});
   counts_.resize(windows_.size());
   if (const std::size_t least = program_.least_last(windows_); least < windows_.size()) {
     program_.before(windows_, least, windows_[least].count - 1, counts_.data());
@@ -151,8 +150,7 @@ void run_merger::merge_batch(std::size_t total) {
   const std::size_t most = std::max(2 * team_.size(), total / (part_of_run * windows_.size()));
   const std::size_t parts = std::clamp<std::size_t>(total * size_ / part_bytes, 1, most);
   if (parts == 1) return program_.merge(windows_, to);
-  const auto longest =
-      static_cast<std::size_t>(std::max_element(counts_.begin(), counts_.end()) - counts_.begin());
+  const auto longest = static_cast<std::size_t>(std::max_element(counts_.begin(), counts_.end()) - counts_.begin());
   std::vector<std::vector<std::size_t>> begins(parts + 1, std::vector<std::size_t>(counts_.size()));
   begins[parts] = counts_;
   team_.run(parts - 1, [&](std::size_t p) {

@@ -31,8 +31,7 @@ class run_merger {
   ~run_merger();
 
   /// Parts of runs in `from`; the result goes to another file, from element `place` on.
-  void merge(const element_file& from, std::span<const run_part> runs, const element_file& to,
-             std::uint64_t place);
+  void merge(const element_file& from, std::span<const run_part> runs, const element_file& to, std::uint64_t place);
   /// From memory to the beginning of `to`.
   void merge(std::span<const sorted_window> runs, const element_file& to);
 
@@ -56,9 +55,9 @@ class run_merger {
   std::vector<std::unique_ptr<source>> sources_;  ///< that are not at their end, in order
   std::vector<sorted_window> windows_;            ///< of the batch
   std::vector<std::size_t> counts_;               ///< of each window
-  std::uint64_t output_ = 0;      ///< being filled
-  std::size_t filled_ = 0;        ///< elements
-  std::uint64_t place_ = 0;       ///< in the file, of the output's first element
+  std::uint64_t output_ = 0;                      ///< being filled
+  std::size_t filled_ = 0;                        ///< elements
+  std::uint64_t place_ = 0;                       ///< in the file, of the output's first element
   buffered_stream outputs_{sort_plan::outputs, 0};
 };
 

@@ -25,8 +25,8 @@ struct run_splitter::held_run {
   }
 };
 
-run_splitter::run_splitter(const sort_program& program, const element_file& file,
-                           std::span<const run_part> runs, std::byte* memory)
+run_splitter::run_splitter(const sort_program& program, const element_file& file, std::span<const run_part> runs,
+                           std::byte* memory)
     : program_(program), file_(file), runs_(runs) {
   for (std::size_t k = 0; k < runs.size(); ++k) {
     held_.push_back(std::make_unique<held_run>());

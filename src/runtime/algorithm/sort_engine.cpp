@@ -43,9 +43,8 @@ class sort_call {
         to_(to),
         program_(program),
         options_(o),
-        call_("sort of '" + from.facts().path + "'" +
-                  (&from == &to ? "" : " to '" + to.facts().path + "'"),
-              to, {&to}, {.threads = o.threads, .mark = o.mark, .progress = o.progress}) {
+        call_("sort of '" + from.facts().path + "'" + (&from == &to ? "" : " to '" + to.facts().path + "'"), to, {&to},
+              {.threads = o.threads, .mark = o.mark, .progress = o.progress}) {
     from.check_open();
     for (const array_core* a : {&from, &to})
       if (a->shared().written_by_strangers())
@@ -70,8 +69,7 @@ class sort_call {
           call_.refuse("'" + a->facts().path + "' has " + std::to_string(n) +
                        " dimensions: options.flat sorts its elements as one sequence in row-major order");
       // First what reads: should the other be refused, nothing has been dropped.
-      if (&from_ != &to_)
-        check(read.emplace(from_.shared().local(), access_mode::read, "sort()"), from_);
+      if (&from_ != &to_) check(read.emplace(from_.shared().local(), access_mode::read, "sort()"), from_);
       check(written.emplace(to_.shared().local(), access_mode::write, "sort()"), to_);
     });
     if (elements_ == 0) return done_;
@@ -133,7 +131,7 @@ class sort_call {
     call_.together([&] {
       extra_ = to_.shared().pager().reserve(plan_.taken_bytes - plan_.lent_bytes, call_.name());
       memory_.emplace(to_.shared().pager(), plan_.lent_bytes, call_.name());
-      });
+    });
     done_.memory = plan_.taken_bytes;
     done_.runs = plan_.runs;
     done_.merged = plan_.fan_in;
@@ -153,8 +151,7 @@ class sort_call {
 
   /// The array is read as a whole, each part is sorted, and all are merged on their way to the file.
   void in_memory(const element_file& from, const element_file& to) {
-    std::byte* const elements =
-        memory_->data() + sort_plan::outputs * plan_.output * program_.element_size();
+    std::byte* const elements = memory_->data() + sort_plan::outputs * plan_.output * program_.element_size();
     std::byte* const scratch = elements + (facts_.scratch ? bytes() : 0);
     const auto parts = static_cast<std::size_t>(plan_.runs);
     std::vector<sorted_window> sorted(parts);
@@ -201,8 +198,7 @@ class sort_call {
         run_merger merger(program_, plan_, memory_->data(), *team, call_);
         const part_list& mine = runs[static_cast<std::size_t>(call_.rank())];
         for (std::size_t k = 0; k < mine.size(); k += plan_.fan_in)
-          merger.merge(in_target ? to : temporary,
-                       std::span(mine).subspan(k, std::min(plan_.fan_in, mine.size() - k)),
+          merger.merge(in_target ? to : temporary, std::span(mine).subspan(k, std::min(plan_.fan_in, mine.size() - k)),
                        in_target ? temporary : to, mine[k].first);
         count_pass();
       });
@@ -264,8 +260,7 @@ class sort_call {
 
 }  // namespace
 
-sort_statistics run_sort(array_core& from, array_core& to, const sort_program& program,
-                         const sort_options& options) {
+sort_statistics run_sort(array_core& from, array_core& to, const sort_program& program, const sort_options& options) {
   return sort_call(from, to, program, options).run();
 }
 

@@ -16,9 +16,7 @@ constexpr std::uint64_t good_piece_bytes = 128 << 10;
 constexpr std::uint64_t most_piece_bytes = 16 << 20;
 
 /// The least that a buffer holds.
-std::uint64_t unit(const sort_facts& f) {
-  return std::max<std::uint64_t>(least_transfer, f.element_size);
-}
+std::uint64_t unit(const sort_facts& f) { return std::max<std::uint64_t>(least_transfer, f.element_size); }
 
 /// At most `most`, but at least `least`.
 std::uint64_t between(std::uint64_t least, std::uint64_t bytes, std::uint64_t most) {
@@ -31,8 +29,7 @@ std::size_t rounded(std::uint64_t elements, std::size_t granule) {
 }
 
 /// Memory in bytes for runs of `run` elements.
-std::uint64_t bytes_of_slots(const sort_facts& f, std::uint64_t run, std::size_t slots,
-                             unsigned threads) {
+std::uint64_t bytes_of_slots(const sort_facts& f, std::uint64_t run, std::size_t slots, unsigned threads) {
   const std::uint64_t bytes = run * f.element_size;
   return bytes * slots + (f.scratch ? bytes * threads : 0);
 }
@@ -52,13 +49,12 @@ std::uint64_t power(std::uint64_t base, unsigned exponent) {
 /// One part for each thread, all of them in memory.  False: there is no room.
 bool plan_in_memory(const sort_facts& f, std::uint64_t memory, sort_plan& p) {
   const std::uint64_t bytes = f.elements * f.element_size;
-  p.output = static_cast<std::size_t>(
-      std::min(f.elements, between(unit(f), bytes / 16, most_output_bytes) / f.element_size));
+  p.output =
+      static_cast<std::size_t>(std::min(f.elements, between(unit(f), bytes / 16, most_output_bytes) / f.element_size));
   p.granule = chunk_granule(f.element_size, p.output / 2);
   p.output = rounded(p.output, p.granule);
   const std::uint64_t out = sort_plan::outputs * p.output * f.element_size;
-  p.threads = static_cast<unsigned>(
-      std::clamp<std::uint64_t>(bytes / (64 << 10), 1, f.threads));
+  p.threads = static_cast<unsigned>(std::clamp<std::uint64_t>(bytes / (64 << 10), 1, f.threads));
   p.run = static_cast<std::size_t>((f.elements + p.threads - 1) / p.threads);
   p.lent_bytes = (f.scratch ? 2 : 1) * bytes + out;
   p.taken_bytes = p.lent_bytes + allocated(f, p.run, p.threads);
@@ -78,8 +74,7 @@ void plan_runs(const sort_facts& f, std::uint64_t memory, sort_plan& p) {
   while (p.threads > 1 && run_bytes(p.threads + 2, p.threads) < good_run_bytes) --p.threads;
   p.slots = p.threads + 2;
   if (run_bytes(p.slots, p.threads) < least_run_bytes) p.slots = p.threads = 1;
-  p.run = static_cast<std::size_t>(
-      std::max<std::uint64_t>(1, run_bytes(p.slots, p.threads) / f.element_size));
+  p.run = static_cast<std::size_t>(std::max<std::uint64_t>(1, run_bytes(p.slots, p.threads) / f.element_size));
   p.granule = chunk_granule(f.element_size, p.run / 4);
   p.run = rounded(p.run, p.granule);
   while (p.run > 1 && bytes_of_slots(f, p.run, p.slots, p.threads) + allocated(f, p.run, p.threads) > memory)
@@ -91,8 +86,8 @@ void plan_runs(const sort_facts& f, std::uint64_t memory, sort_plan& p) {
 
 void plan_merges(const sort_facts& f, std::uint64_t memory, sort_plan& p) {
   const std::uint64_t least = std::max<std::uint64_t>(2, f.ranks);  // runs at once
-  const std::uint64_t out_bytes = between(
-      unit(f), std::min(memory / 16, (memory - 2 * least * unit(f)) / sort_plan::outputs), most_output_bytes);
+  const std::uint64_t out_bytes =
+      between(unit(f), std::min(memory / 16, (memory - 2 * least * unit(f)) / sort_plan::outputs), most_output_bytes);
   p.output = static_cast<std::size_t>(out_bytes / f.element_size);
   p.granule = std::min(p.granule, chunk_granule(f.element_size, p.output / 2));
   p.output = rounded(p.output, p.granule);
@@ -120,8 +115,7 @@ std::size_t chunk_granule(std::size_t element_size, std::size_t most) {
 
 std::uint64_t least_sort_memory(const sort_facts& f) {
   // To merge two runs, or one of each rank: two buffers each, and those of the result.
-  const std::uint64_t merging =
-      (2 * std::max<std::uint64_t>(2, f.ranks) + sort_plan::outputs) * unit(f);
+  const std::uint64_t merging = (2 * std::max<std::uint64_t>(2, f.ranks) + sort_plan::outputs) * unit(f);
   sort_plan p;
   if (f.ranks == 1 && plan_in_memory(f, merging, p)) return p.taken_bytes;
   return merging;
@@ -135,8 +129,7 @@ sort_plan plan_sort(const sort_facts& f, std::uint64_t memory) {
   plan_merges(f, memory, p);
   p.lent_bytes = std::max(bytes_of_slots(f, p.run, p.slots, p.threads),
                           (2 * p.fan_in * p.piece + sort_plan::outputs * p.output) * f.element_size);
-  p.taken_bytes = std::max(p.lent_bytes, bytes_of_slots(f, p.run, p.slots, p.threads) +
-                                             allocated(f, p.run, p.threads));
+  p.taken_bytes = std::max(p.lent_bytes, bytes_of_slots(f, p.run, p.slots, p.threads) + allocated(f, p.run, p.threads));
   return p;
 }
 

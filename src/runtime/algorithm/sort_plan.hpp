@@ -32,8 +32,8 @@ struct sort_plan {
   static constexpr std::size_t outputs = 3;
 
   bool in_memory = false;
-  unsigned threads = 1;     ///< that sort
-  std::size_t run = 0;      ///< at most, in one slot or part
+  unsigned threads = 1;  ///< that sort
+  std::size_t run = 0;   ///< at most, in one slot or part
   std::size_t slots = 0;
   std::uint64_t runs = 0;   ///< of the elements
   std::size_t granule = 1;  ///< so many elements end where a chunk of the file ends

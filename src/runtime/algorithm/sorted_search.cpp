@@ -29,8 +29,7 @@ enum class ranks_call : std::uint8_t { together, alone };
 /// The steps that is_sorted() and lower_bound() have in common before they read.
 class sorted_array {
  public:
-  sorted_array(const array_core& a, std::size_t element_size, const char* what, ranks_call how,
-               const sort_options& o)
+  sorted_array(const array_core& a, std::size_t element_size, const char* what, ranks_call how, const sort_options& o)
       // The call counts and refuses; it changes nothing.
       : call_(std::string(what) + " of '" + a.facts().path + "'", const_cast<array_core&>(a), {},
               {.threads = o.threads, .mark = false, .progress = o.progress}),
@@ -62,10 +61,9 @@ class sorted_array {
   std::size_t elements_each(std::size_t buffers, std::uint64_t wanted, std::size_t least) const {
     const std::uint64_t n = std::min(wanted, spare_ / buffers) / size_;
     if (n < least && least * size_ * buffers > spare_)
-      call_.refuse("it needs " + std::to_string(least * size_ * buffers) +
-                       " bytes of memory, and may take " + std::to_string(spare_) +
-                       ": give the runtime " + std::to_string(least * size_ * buffers - spare_) +
-                       " bytes more",
+      call_.refuse("it needs " + std::to_string(least * size_ * buffers) + " bytes of memory, and may take " +
+                       std::to_string(spare_) + ": give the runtime " +
+                       std::to_string(least * size_ * buffers - spare_) + " bytes more",
                    errc::budget_too_small);
     return static_cast<std::size_t>(
         std::min<std::uint64_t>(std::max<std::uint64_t>(n, least), std::max<std::uint64_t>(elements_ + 1, least)));
@@ -88,15 +86,15 @@ struct interval {
 
 /// Reads element sequences for intervals, several at a time, and calls f(interval, elements).
 template <class Range, class F>
-void read_each(const std::vector<interval>& all, const element_file& file, std::byte* memory,
-               std::size_t room, Range range, F f) {
+void read_each(const std::vector<interval>& all, const element_file& file, std::byte* memory, std::size_t room,
+               Range range, F f) {
   buffered_stream reads(reads_in_flight, reads_in_flight);
   reads.use(memory, room * file.element_size());
   for (std::size_t i = 0; i < all.size(); ++i)
     f(all[i], reads.read(i, all.size(), [&](std::uint64_t n, direct_transfer& t, std::byte* to) {
-        const auto [first, count] = range(all[n]);
-        if (count != 0) t.begin_read(file, first, count, to);
-      }));
+      const auto [first, count] = range(all[n]);
+      if (count != 0) t.begin_read(file, first, count, to);
+    }));
 }
 
 /// Elements [first, last), and the one after them.
@@ -149,8 +147,7 @@ bool run_is_sorted(const array_core& a, const sort_program& program, const sort_
     const bool sorted = part_is_sorted(s, a.shared().pager(), program, rows.first * row, rows.second * row);
     return storage::packer().number(sorted ? 1 : 0).take();
   });
-  return std::all_of(told.begin(), told.end(),
-                     [](const auto& t) { return storage::unpacker(t).number() != 0; });
+  return std::all_of(told.begin(), told.end(), [](const auto& t) { return storage::unpacker(t).number() != 0; });
 }
 
 void run_search(const array_core& a, search_program& program, const sort_options& options) {
@@ -186,7 +183,9 @@ void run_search(const array_core& a, search_program& program, const sort_options
     const auto middle = [](const interval& i) { return i.lower + (i.upper - i.lower) / 2; };
     read_each(
         wide, s.file(), memory.data(), room,
-        [&](const interval& i) { return std::pair{middle(i), std::uint64_t{1}}; },
+        [&](const interval& i) {
+          return std::pair{middle(i), std::uint64_t{1}};
+        },
         [&](const interval& i, const std::byte* element) {
           count(1);
           const std::size_t cut = program.keys_after(i.first, i.last, element);
@@ -195,11 +194,12 @@ void run_search(const array_core& a, search_program& program, const sort_options
         });
     wide = std::move(halves);
   }
-  std::sort(leaves.begin(), leaves.end(),
-            [](const interval& x, const interval& y) { return x.lower < y.lower; });
+  std::sort(leaves.begin(), leaves.end(), [](const interval& x, const interval& y) { return x.lower < y.lower; });
   read_each(
       leaves, s.file(), memory.data(), room,
-      [](const interval& i) { return std::pair{i.lower, i.upper - i.lower}; },
+      [](const interval& i) {
+        return std::pair{i.lower, i.upper - i.lower};
+      },
       [&](const interval& i, const std::byte* elements) {
         count(i.upper - i.lower);
         for (std::size_t k = i.first; k < i.last; ++k)

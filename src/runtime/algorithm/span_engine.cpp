@@ -18,9 +18,7 @@ namespace ooc::detail {
 class span_run::state {
  public:
   explicit state(const span_request& r)
-      : request(r),
-        call(name_of(r), leader_of(r), written_of(r), r.options),
-        order(checked_order()) {}
+      : request(r), call(name_of(r), leader_of(r), written_of(r), r.options), order(checked_order()) {}
 
   void promise() {
     const array_core& leader = call.leader();
@@ -75,11 +73,10 @@ class span_run::state {
     const auto mine = leader.ranks().rows_of(call.rank());
     for (const span_array& a : request.arrays) {
       if (a.core->facts().extents != leader.facts().extents)
-        call.refuse("'" + a.core->facts().path + "' and '" + leader.facts().path +
-                    "' have not the same extents");
+        call.refuse("'" + a.core->facts().path + "' and '" + leader.facts().path + "' have not the same extents");
       if (a.core->shared().group().size() != call.ranks() && a.core->shared().group().size() != 1)
-        call.refuse("'" + a.core->facts().path + "' is shared by other ranks than '" +
-                    leader.facts().path + "'; give both the same group");
+        call.refuse("'" + a.core->facts().path + "' is shared by other ranks than '" + leader.facts().path +
+                    "'; give both the same group");
       if (a.written && a.core->ranks().rows_of(a.core->ranks().rank()) != mine)
         call.refuse("'" + a.core->facts().path +
                     "' is dealt out to the ranks otherwise; give all the same group, block and "
@@ -96,18 +93,13 @@ class span_run::state {
     const std::uint64_t spare = call.leader().shared().pager().spare();
     if (needed > spare)
       call.refuse(
-          std::string(o.memory_bytes() == 0
-                          ? "it needs "
-                          : "the arrays lie in memory in different orders, of which it must hold ") +
+          std::string(o.memory_bytes() == 0 ? "it needs "
+                                            : "the arrays lie in memory in different orders, of which it must hold ") +
               std::to_string(needed) + " bytes, and the budget has " + std::to_string(spare) +
-              " to spare: give the runtime " + std::to_string(needed - spare) +
-              " bytes more memory" +
-              (o.memory_bytes() == 0
-                   ? ""
-                   : ", or ooc::copy() one of them into the layout of the other"),
+              " to spare: give the runtime " + std::to_string(needed - spare) + " bytes more memory" +
+              (o.memory_bytes() == 0 ? "" : ", or ooc::copy() one of them into the layout of the other"),
           errc::budget_too_small);
-    if (request.memory != 0)
-      memory = call.leader().shared().pager().reserve(request.memory, call.name());
+    if (request.memory != 0) memory = call.leader().shared().pager().reserve(request.memory, call.name());
     done.memory = request.memory;
   }
 };
@@ -117,8 +109,7 @@ class span_run::state {
 class span_run::state::reading_far_ahead {
  public:
   explicit reading_far_ahead(const span_request& r) : request_(r) {
-    if (std::any_of(r.arrays.begin(), r.arrays.end(), [](const span_array& a) { return a.written; }))
-      return;
+    if (std::any_of(r.arrays.begin(), r.arrays.end(), [](const span_array& a) { return a.written; })) return;
     set(r.arrays.front().core->shared().pager().budget() / 2 / r.arrays.size());
   }
   ~reading_far_ahead() { set(0); }
@@ -127,8 +118,7 @@ class span_run::state::reading_far_ahead {
 
  private:
   void set(std::uint64_t bytes) const {
-    for (const span_array& a : request_.arrays)
-      a.core->shared().local().segment().set_read_ahead(bytes);
+    for (const span_array& a : request_.arrays) a.core->shared().local().segment().set_read_ahead(bytes);
   }
 
   const span_request& request_;
@@ -154,9 +144,9 @@ void span_run::state::go_over(span_program& program) {
     of_element += (a.read ? a.element_size : 0) + (a.written && writes ? a.element_size : 0);
   // The pass that writes goes over this rank's own rows.  Where the one before has read others', a block that both
   // ranks have rows of may be touched anew: not a read of the other's.
-  const bool own_rows = writes && request.reads_others &&
-                        std::any_of(request.arrays.begin(), request.arrays.end(),
-                                    [](const span_array& a) { return a.written; });
+  const bool own_rows =
+      writes && request.reads_others &&
+      std::any_of(request.arrays.begin(), request.arrays.end(), [](const span_array& a) { return a.written; });
   const auto most = static_cast<unsigned>(std::min<std::size_t>(call.threads(), order.pieces()));
   run_on_threads(most, [&](unsigned thread) noexcept {
     exact_access() = own_rows;
@@ -182,15 +172,9 @@ span_run::span_run(const span_request& r) : state_(std::make_unique<state>(r)) {
 
 span_run::~span_run() = default;
 
-unsigned span_run::threads() const noexcept {
-  return state_->call.threads();
-}
-int span_run::rank() const noexcept {
-  return state_->call.rank();
-}
-int span_run::ranks() const noexcept {
-  return state_->call.ranks();
-}
+unsigned span_run::threads() const noexcept { return state_->call.threads(); }
+int span_run::rank() const noexcept { return state_->call.rank(); }
+int span_run::ranks() const noexcept { return state_->call.ranks(); }
 
 void span_run::begin(unsigned passes) {
   state& s = *state_;

@@ -23,11 +23,7 @@ span_order::span_order(const span_request& r, std::size_t first, std::size_t las
   std::size_t leader = arrays.size();
   for (std::size_t a = 0; a < arrays.size(); ++a) {
     const array_facts& f = arrays[a].core->facts();
-    place p{f.base,
-            arrays[a].element_size,
-            {f.tile.begin(), f.tile.end()},
-            extent_list(n),
-            extent_list(n)};
+    place p{f.base, arrays[a].element_size, {f.tile.begin(), f.tile.end()}, extent_list(n), extent_list(n)};
     std::size_t in = p.element_size, out = f.block_bytes;
     for (std::size_t k = n; k-- > 0;) {
       p.stride[k] = in;
@@ -48,8 +44,7 @@ span_order::span_order(const span_request& r, std::size_t first, std::size_t las
     last_ = last * row;
     piece_ = elements_of_piece;
     if (r.rule == piece_rule::by_threads)
-      piece_ = std::clamp((last_ - first_) / (threads * pieces_of_thread), least_elements,
-                          elements_of_piece);
+      piece_ = std::clamp((last_ - first_) / (threads * pieces_of_thread), least_elements, elements_of_piece);
     if (whole) {  // from the first that begins in the rows, to the end of the last that does
       first_ = (first_ + piece_ - 1) / piece_ * piece_;
       last_ = std::min((last_ + piece_ - 1) / piece_ * piece_, all);
@@ -68,8 +63,8 @@ span_order::span_order(const span_request& r, std::size_t first, std::size_t las
   if (!same_tiles_)
     for (std::size_t a = 0; a < places_.size(); ++a)
       if (places_[a].tile != edges_)
-        memory_bytes_ += std::min(most_rows, extents_[0]) * row * places_[a].element_size +
-                         arrays[a].core->facts().block_bytes;
+        memory_bytes_ +=
+            std::min(most_rows, extents_[0]) * row * places_[a].element_size + arrays[a].core->facts().block_bytes;
   extent_list lower(n, 0), upper = extents_;
   lower[0] = first;
   upper[0] = last;
@@ -85,8 +80,8 @@ span_order::span_order(const span_request& r, std::size_t first, std::size_t las
 std::size_t span_order::offset(const place& p, const extent_list& at) noexcept {
   std::size_t bytes = 0;
   for (std::size_t k = 0; k < at.size(); ++k)
-    bytes += p.tile.empty() ? at[k] * p.stride[k]
-                            : at[k] / p.tile[k] * p.grid_stride[k] + at[k] % p.tile[k] * p.stride[k];
+    bytes +=
+        p.tile.empty() ? at[k] * p.stride[k] : at[k] / p.tile[k] * p.grid_stride[k] + at[k] % p.tile[k] * p.stride[k];
   return bytes;
 }
 
@@ -144,8 +139,7 @@ void span_order::for_each_run(std::size_t piece, const use_run& use) const {
     for (at[n - 1] = lower[n - 1]; at[n - 1] < upper[n - 1];) {
       std::size_t end = upper[n - 1];
       for (const place& q : places_)
-        if (!q.tile.empty())
-          end = std::min(end, (at[n - 1] / q.tile[n - 1] + 1) * q.tile[n - 1]);
+        if (!q.tile.empty()) end = std::min(end, (at[n - 1] / q.tile[n - 1] + 1) * q.tile[n - 1]);
       find(at);
       use(p.data(), end - at[n - 1], at.data());
       at[n - 1] = end;

@@ -51,9 +51,9 @@ class span_order {
   std::size_t pieces_ = 0;
   std::uint64_t memory_bytes_ = 0;
   // Row-major:
-  std::size_t piece_ = 1;                ///< elements
-  std::size_t first_piece_ = 0;          ///< number of the first of this rank's
-  std::size_t first_ = 0, last_ = 0;     ///< elements that they may have
+  std::size_t piece_ = 1;             ///< elements
+  std::size_t first_piece_ = 0;       ///< number of the first of this rank's
+  std::size_t first_ = 0, last_ = 0;  ///< elements that they may have
   // Tiles:
   box_grid grid_;
   extent_list edges_;

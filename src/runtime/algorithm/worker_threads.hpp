@@ -33,8 +33,8 @@ class first_error {
   std::atomic<bool> kept_{false};
 };
 
-/// Calls work(k) for k = 0 in the calling thread, and for 0 < k < threads in threads of their own; returns when all have
-/// ended.  `work` must not throw.  Where fewer threads can be made, those that there are do the work; throws
+/// Calls work(k) for k = 0 in the calling thread, and for 0 < k < threads in threads of their own; returns when all
+/// have ended.  `work` must not throw.  Where fewer threads can be made, those that there are do the work; throws
 /// std::system_error, before any work, where the work takes a second thread and none can be made.
 template <class Work>
 void run_on_threads(unsigned threads, Work&& work, bool takes_a_second = false) {

@@ -40,22 +40,21 @@ void array_file::create(const array_request& r, const array_plan& plan) {
       core.metadata().mkdir(parent, 0755, true);
     } catch (const error& e) {
       if (e.code() != std::errc::file_exists) throw;
-      throw usage_error(
-          std::make_error_code(std::errc::not_a_directory),
-          "'" + path_ + "' cannot be made: '" + parent + "' or a part of it is a file");
+      throw usage_error(std::make_error_code(std::errc::not_a_directory),
+                        "'" + path_ + "' cannot be made: '" + parent + "' or a part of it is a file");
     }
   }
   if (r.options.replace) {
     try {
       const storage::entry old = core.metadata().lookup(path_);
       if (old.kind == storage::entry_kind::file) {
-        const file_claim unused(core, old.id, path_, holder, writing::exclusive,
-                                r.options.wait_for_writer);
+        const file_claim unused(core, old.id, path_, holder, writing::exclusive, r.options.wait_for_writer);
         core.remove(path_);
       } else {
         throw usage_error(std::make_error_code(std::errc::is_a_directory),
-                          "'" + path_ + "' is a folder, and options.replace replaces files only: take "
-                          "another name, or remove the folder first");
+                          "'" + path_ +
+                              "' is a folder, and options.replace replaces files only: take "
+                              "another name, or remove the folder first");
       }
     } catch (const error& e) {
       if (e.code() != std::errc::no_such_file_or_directory) throw;
@@ -97,9 +96,7 @@ void array_file::make_durable() const {
   throw_if(f);
 }
 
-void array_file::make_entry_durable() const {
-  store_->sync_entry(opened_);
-}
+void array_file::make_entry_durable() const { store_->sync_entry(opened_); }
 
 std::map<std::string, std::string> array_file::attributes() const {
   return store_->metadata().find(entry().id).attributes;

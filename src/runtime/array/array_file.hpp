@@ -30,16 +30,13 @@ writing writing_as(const array_request& r);
 class array_file {
  public:
   /// `unfinished`: open() opens a file in the middle of an algorithm too.
-  array_file(std::shared_ptr<storage::store_core> s, std::string_view path, bool writable,
-             bool unfinished = false)
+  array_file(std::shared_ptr<storage::store_core> s, std::string_view path, bool writable, bool unfinished = false)
       : store_(std::move(s)), path_(path), writable_(writable), unfinished_(unfinished) {}
 
   const std::string& path() const noexcept { return path_; }
   const std::shared_ptr<storage::store_core>& store() const noexcept { return store_; }
   const storage::entry& entry() const noexcept { return opened_.meta; }
-  const std::shared_ptr<const storage::striped_file>& striped() const noexcept {
-    return opened_.file;
-  }
+  const std::shared_ptr<const storage::striped_file>& striped() const noexcept { return opened_.file; }
 
   /// Makes the file, and the folders above it, and claims it.
   void create(const array_request& r, const array_plan& plan);
@@ -58,9 +55,7 @@ class array_file {
   /// The entry, after that.
   void make_entry_durable() const;
   /// See metadata_service::set_in_progress.
-  void set_in_progress(std::string_view what) const {
-    store_->metadata().set_in_progress(entry().id, what);
-  }
+  void set_in_progress(std::string_view what) const { store_->metadata().set_in_progress(entry().id, what); }
   /// Wherever it has been renamed to.
   std::string current_path() const { return store_->metadata().find(entry().id).path; }
   // The attributes of the file, whatever its path is now.

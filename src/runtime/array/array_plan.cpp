@@ -26,38 +26,35 @@ bool is_power_of_two_tile(const shape& tile) {
 }
 
 /// Bytes that a block is to have: what was asked for, or the runtime's default.
-std::uint64_t wanted_block(const std::string& path, const array_request& r,
-                           std::uint64_t default_block) {
+std::uint64_t wanted_block(const std::string& path, const array_request& r, std::uint64_t default_block) {
   const array_options<std::byte>& o = r.options;
   if (o.block % page_bytes != 0)
     refuse(errc::invalid_request, "array", path,
-           "a block of " + std::to_string(o.block) +
-               " bytes is not a multiple of 4096 bytes; choose, for example, " +
+           "a block of " + std::to_string(o.block) + " bytes is not a multiple of 4096 bytes; choose, for example, " +
                std::to_string(in_whole_pages(o.block)));
   if (o.elements_per_buffer != 0) {
     if (o.block != 0)
-      refuse(
-          errc::invalid_request, "array", path,
-          "options.block and options.elements_per_buffer both say how large a block is; give one");
+      refuse(errc::invalid_request, "array", path,
+             "options.block and options.elements_per_buffer both say how large a block is; give one");
     std::uint64_t bytes = 0;
     if (__builtin_mul_overflow(o.elements_per_buffer, r.element_size, &bytes) || bytes >> 62 != 0)
       refuse(errc::invalid_request, "array", path,
-             std::to_string(o.elements_per_buffer) + " elements of " +
-                 std::to_string(r.element_size) + " bytes in a buffer exceed 2^62 bytes");
+             std::to_string(o.elements_per_buffer) + " elements of " + std::to_string(r.element_size) +
+                 " bytes in a buffer exceed 2^62 bytes");
     return in_whole_pages(bytes);
   }
   return o.block ? o.block : default_block;
 }
 
 /// The tile of memory: as asked for, as the file's, or about a block.
-shape memory_tile(const std::string& path, const array_request& r, const shape& extents,
-                  const shape& file_tile, std::uint64_t block) {
+shape memory_tile(const std::string& path, const array_request& r, const shape& extents, const shape& file_tile,
+                  std::uint64_t block) {
   const shape asked(r.options.tile.begin(), r.options.tile.end());
   if (!asked.empty()) {
     if (asked.size() != extents.size())
       refuse(errc::invalid_request, "array", path,
-             "the tile " + to_string(asked) + " has " + std::to_string(asked.size()) +
-                 " dimensions, the array " + std::to_string(extents.size()));
+             "the tile " + to_string(asked) + " has " + std::to_string(asked.size()) + " dimensions, the array " +
+                 std::to_string(extents.size()));
     if (!is_power_of_two_tile(asked)) {
       shape better;
       for (std::uint64_t t : asked) better.push_back(std::bit_ceil(std::max<std::uint64_t>(t, 1)));
@@ -71,10 +68,9 @@ shape memory_tile(const std::string& path, const array_request& r, const shape& 
   }
   if (!file_tile.empty() && is_power_of_two_tile(file_tile)) return file_tile;
   // Round a buffer up, any other block down.
-  return default_tile(extents, r.element_size,
-                      r.options.elements_per_buffer
-                          ? std::bit_ceil(r.options.elements_per_buffer) * r.element_size
-                          : block);
+  return default_tile(
+      extents, r.element_size,
+      r.options.elements_per_buffer ? std::bit_ceil(r.options.elements_per_buffer) * r.element_size : block);
 }
 
 /// Bytes beyond which a block is of no use: the whole array, and where ranks share it, an eighth of
@@ -107,8 +103,8 @@ shape recorded_limits(const std::string& path, const array_request& r, const sto
   shape limits(r.options.max_extents.begin(), r.options.max_extents.end());
   if (limits.size() > d.extents.size())
     refuse(errc::invalid_request, "array", path,
-           "options.max_extents " + to_string(limits) + " has more numbers than the array dimensions: " +
-               std::to_string(d.extents.size()));
+           "options.max_extents " + to_string(limits) +
+               " has more numbers than the array dimensions: " + std::to_string(d.extents.size()));
   bool inner = false;  // says something of another dimension than the first
   for (std::size_t k = 0; k < limits.size(); ++k) {
     if (limits[k] != 0 && limits[k] < d.extents[k])
@@ -163,20 +159,18 @@ striping stripes_of(const array_plan& p, const array_request& r, std::uint32_t n
   const bool tiles = r.layout == memory_layout::tiled || has_reserved_grid(p.description);
   const bool rows = p.description.tile.empty() && g.rank() > 1;
   const int ranks = r.options.group ? r.options.group->size() : 1;
-  return storage::with_stripe_size(
-      r.options.stripes,
-      {.file_bytes = g.resized(g.max_extents()).file_bytes(),
-       .block_bytes = g.block_bytes(),
-       .row_bytes = rows ? g.extents().back() * g.element_size() : 0,
-       .readers = static_cast<std::uint64_t>(tiles ? 1 : ranks),
-       .by_tiles = tiles},
-      nodes);
+  return storage::with_stripe_size(r.options.stripes,
+                                   {.file_bytes = g.resized(g.max_extents()).file_bytes(),
+                                    .block_bytes = g.block_bytes(),
+                                    .row_bytes = rows ? g.extents().back() * g.element_size() : 0,
+                                    .readers = static_cast<std::uint64_t>(tiles ? 1 : ranks),
+                                    .by_tiles = tiles},
+                                   nodes);
 }
 
 }  // namespace
 
-array_plan plan_new(const std::string& path, const array_request& r, std::uint64_t default_block,
-                    std::uint32_t nodes) {
+array_plan plan_new(const std::string& path, const array_request& r, std::uint64_t default_block, std::uint32_t nodes) {
   storage::array_description d;
   d.element_type = r.element_type;
   d.element_size = r.element_size;
@@ -184,8 +178,7 @@ array_plan plan_new(const std::string& path, const array_request& r, std::uint64
   d.max_extents = recorded_limits(path, r, d);
   if (r.options.order == file_order::tiled) {
     d.tile.assign(r.options.tile.begin(), r.options.tile.end());
-    if (d.tile.empty())
-      d.tile = default_tile(limits_of(d), d.element_size, wanted_block(path, r, default_block));
+    if (d.tile.empty()) d.tile = default_tile(limits_of(d), d.element_size, wanted_block(path, r, default_block));
   }
   if (has_reserved_grid(d)) d.reached = d.extents;
   array_plan p = plan(path, r, std::move(d), default_block);
@@ -193,8 +186,8 @@ array_plan plan_new(const std::string& path, const array_request& r, std::uint64
   return p;
 }
 
-array_plan plan_existing(const std::string& path, const array_request& asked,
-                         const storage::entry& file, std::uint64_t default_block) {
+array_plan plan_existing(const std::string& path, const array_request& asked, const storage::entry& file,
+                         std::uint64_t default_block) {
   storage::array_description d = file.array;
   array_request r = asked;
   if (r.element_type.empty()) {  // as recorded
@@ -217,27 +210,22 @@ array_plan plan_existing(const std::string& path, const array_request& asked,
     array_plan p = plan(path, r, std::move(d), default_block);
     if (p.geometry.file_bytes() > file.size)
       refuse(errc::type_mismatch, "array", path,
-             "extents " + to_string(r.extents) + " of elements of " +
-                 std::to_string(r.element_size) + " bytes need " +
-                 std::to_string(p.geometry.file_bytes()) + " bytes, and the file has " +
-                 std::to_string(file.size));
+             "extents " + to_string(r.extents) + " of elements of " + std::to_string(r.element_size) + " bytes need " +
+                 std::to_string(p.geometry.file_bytes()) + " bytes, and the file has " + std::to_string(file.size));
     p.stripes = file.striping;
     return p;
   }
-  const std::string holds = "the file holds " + d.element_type + " elements of " +
-                            std::to_string(d.element_size) + " bytes with extents " +
-                            to_string(d.extents);
+  const std::string holds = "the file holds " + d.element_type + " elements of " + std::to_string(d.element_size) +
+                            " bytes with extents " + to_string(d.extents);
   if (!same_elements(d.element_type, r.element_type) || d.element_size != r.element_size)
     refuse(errc::type_mismatch, "array", path,
-           holds + "; asked for were " + r.element_type + " elements of " +
-               std::to_string(r.element_size) + " bytes");
+           holds + "; asked for were " + r.element_type + " elements of " + std::to_string(r.element_size) + " bytes");
   if (d.extents.size() != r.rank)
     refuse(errc::type_mismatch, "array", path,
            holds + ", which is rank " + std::to_string(d.extents.size()) + "; asked for was rank " +
                std::to_string(r.rank));
   if (!r.extents.empty() && r.extents != d.extents)
-    refuse(errc::type_mismatch, "array", path,
-           holds + "; asked for were extents " + to_string(r.extents));
+    refuse(errc::type_mismatch, "array", path, holds + "; asked for were extents " + to_string(r.extents));
   array_plan p = plan(path, r, std::move(d), default_block, file.lead);
   p.stripes = file.striping;
   return p;

@@ -20,11 +20,10 @@ struct array_plan {
 };
 
 /// `default_block`: the runtime's, bytes; `nodes`: of the store.
-array_plan plan_new(const std::string& path, const array_request& r, std::uint64_t default_block,
-                    std::uint32_t nodes);
+array_plan plan_new(const std::string& path, const array_request& r, std::uint64_t default_block, std::uint32_t nodes);
 
 /// Checks element type, rank and extents against those recorded (errc::type_mismatch).
-array_plan plan_existing(const std::string& path, const array_request& r,
-                         const storage::entry& file, std::uint64_t default_block);
+array_plan plan_existing(const std::string& path, const array_request& r, const storage::entry& file,
+                         std::uint64_t default_block);
 
 }  // namespace ooc::detail

@@ -19,17 +19,15 @@ constexpr std::uint64_t short_run = 16 << 10;
 /// last dimension join in the file.
 unsigned worth_fetching_together(const array_geometry& g) noexcept {
   const std::uint64_t run = g.run_bytes();
-  return run < short_run && run < g.block_bytes()
-             ? static_cast<unsigned>(std::min<std::uint64_t>(4, short_run / run))
-             : 1;
+  return run < short_run && run < g.block_bytes() ? static_cast<unsigned>(std::min<std::uint64_t>(4, short_run / run))
+                                                  : 1;
 }
 
 /// The elements of block b that lie in `part`, whole rows; nothing where the part both begins and
 /// ends within the block.
-std::optional<request> elements_of_part(const array_geometry& g, block_index b,
-                                        const index_box& part) {
+std::optional<request> elements_of_part(const array_geometry& g, block_index b, const index_box& part) {
   const index_box block = g.bounds(b);
-  const bool begins = block.lower[0] < part.lower[0], ends = block.upper[0] > part.upper[0];
+  const bool begins = block.lower[0]<part.lower[0], ends = block.upper[0]> part.upper[0];
   if (begins && ends) return std::nullopt;
   index_box others = g.whole();
   if (begins)
@@ -61,9 +59,7 @@ class array_source::reader {
   reader(const reader&) = delete;
   reader& operator=(const reader&) = delete;
 
-  const index_box* latest(block_index b) const noexcept {
-    return boxes_ ? boxes_->latest(b) : nullptr;
-  }
+  const index_box* latest(block_index b) const noexcept { return boxes_ ? boxes_->latest(b) : nullptr; }
   bool covered(block_index b) const noexcept {
     const index_box* box = latest(b);
     return box && boxes_->of->geometry.covers(b, *box);
@@ -83,8 +79,7 @@ const index_box* array_source::snapshot::latest(block_index b) const noexcept {
   return nullptr;
 }
 
-array_source::array_source(const array_geometry& g)
-    : state_(std::make_shared<const state>(state{g, nullptr})) {}
+array_source::array_source(const array_geometry& g) : state_(std::make_shared<const state>(state{g, nullptr})) {}
 
 array_source::~array_source() = default;
 
@@ -137,9 +132,8 @@ void array_source::promise(const index_box& box) {
   if (const snapshot* old = current_.load()) {
     next->boxes = old->boxes;
     // A box within the new one is nobody's latest any more.
-    std::erase_if(next->boxes, [&](const index_box& older) OOC_REQUIRES(mutex_) {
-      return contains(box, older, state_->geometry.rank());
-    });
+    std::erase_if(next->boxes, [&](const index_box& older)
+                                   OOC_REQUIRES(mutex_) { return contains(box, older, state_->geometry.rank()); });
     if (next->boxes.size() == most_boxes) next->boxes.erase(next->boxes.begin());
   }
   next->boxes.push_back(box);
@@ -158,9 +152,7 @@ void array_source::publish(std::unique_ptr<const snapshot> next) {
   if (next) snapshots_.push_back(std::move(next));
 }
 
-bool array_source::promised(block_index b) const noexcept {
-  return reader(*this).latest(b) != nullptr;
-}
+bool array_source::promised(block_index b) const noexcept { return reader(*this).latest(b) != nullptr; }
 
 bool array_source::nothing_to_load(block_index b, load_part part) const noexcept {
   if (part == load_part::outside_promise && reader(*this).covered(b)) return true;
@@ -170,8 +162,7 @@ bool array_source::nothing_to_load(block_index b, load_part part) const noexcept
   return s && ooc::detail::is_outer(s->geometry, b);
 }
 
-std::size_t array_source::element_at(block_index b, std::uint64_t offset,
-                                     place_name& at) const noexcept {
+std::size_t array_source::element_at(block_index b, std::uint64_t offset, place_name& at) const noexcept {
   if (!mutex_.try_lock()) return 0;
   const lock_guard lock(mutex_, std::adopt_lock);
   const array_geometry& g = state_->geometry;
@@ -238,16 +229,14 @@ void array_source::store_together(std::span<const stored_block> blocks, completi
   for (const stored_block& b : blocks)
     if (address(b.from) < address(base)) base = b.from;
   request r;
-  for (const stored_block& b : blocks)
-    add(r, now->geometry.block_request(b.block), address(b.from) - address(base));
+  for (const stored_block& b : blocks) add(r, now->geometry.block_request(b.block), address(b.from) - address(base));
   const std::uint64_t bytes = r.bytes();
   now->file->write(std::make_shared<const request>(std::move(r)), base,
                    [now, bytes, done = std::move(done)](const failure& f) { done(f, bytes); });
 }
 
 /// The failure for the first element of `stray`, a request for elements outside the part.
-failure array_source::outside_part(const array_geometry& g, block_index b,
-                                   const request& stray) const {
+failure array_source::outside_part(const array_geometry& g, block_index b, const request& stray) const {
   std::uint64_t at = 0;
   bool first = true;
   stray.for_each_run([&](std::uint64_t, std::uint64_t memory, std::uint64_t) {
@@ -255,31 +244,27 @@ failure array_source::outside_part(const array_geometry& g, block_index b,
   });
   const coordinates c = g.element_at(b, at);
   return {make_error_code(errc::invalid_request),
-          "element " + to_string(std::span(c.data(), g.rank())) +
-              " was written by a rank whose part is rows " + std::to_string(part_->lower[0]) +
-              " to " + std::to_string(part_->upper[0]) + " (owner_computes)"};
+          "element " + to_string(std::span(c.data(), g.rank())) + " was written by a rank whose part is rows " +
+              std::to_string(part_->lower[0]) + " to " + std::to_string(part_->upper[0]) + " (owner_computes)"};
 }
 
-failure array_source::refusal(block_index b, const std::byte* frame,
-                              const std::byte* twin) const {
+failure array_source::refusal(block_index b, const std::byte* frame, const std::byte* twin) const {
   if (!part_) return {};
   const state_ptr now = current();
   const array_geometry& g = now->geometry;
-  const request stray = changes(g.outside_request(b, *part_),
-                                static_cast<std::uint32_t>(g.element_size()), frame, twin);
+  const request stray =
+      changes(g.outside_request(b, *part_), static_cast<std::uint32_t>(g.element_size()), frame, twin);
   return stray.bytes() > 0 ? outside_part(g, b, stray) : failure{};
 }
 
-void array_source::store_diff(block_index b, const std::byte* frame, const std::byte* twin,
-                              completion done) {
+void array_source::store_diff(block_index b, const std::byte* frame, const std::byte* twin, completion done) {
   const state_ptr now = current();
   const array_geometry& g = now->geometry;
   const auto size = static_cast<std::uint32_t>(g.element_size());
   // In its own part a rank may send elements that it has not changed: chunks instead of elements,
   // of which there may be more than bytes are worth.
   const auto own = part_ && !log_ ? elements_of_part(g, b, *part_) : std::nullopt;
-  request r = own ? changes(*own, storage::chunk_size, frame, twin)
-                  : changes(g.block_request(b), size, frame, twin);
+  request r = own ? changes(*own, storage::chunk_size, frame, twin) : changes(g.block_request(b), size, frame, twin);
   if (log_)
     r.for_each_run([&](std::uint64_t, std::uint64_t memory, std::uint64_t length) {
       log_->note_written({b * g.block_bytes() + memory, length});

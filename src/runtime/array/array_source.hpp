@@ -58,18 +58,14 @@ class array_source : public block_source {
 
   void load(block_index b, load_part part, std::byte* frame, completion done) override;
   std::uint64_t load_inline(block_index b, std::byte* frame) noexcept override;
-  unsigned fetched_together() const noexcept override {
-    return together_.load(std::memory_order_relaxed);
-  }
+  unsigned fetched_together() const noexcept override { return together_.load(std::memory_order_relaxed); }
   void load_together(std::span<const block_place> blocks, completion done) override;
   void store(block_index b, const std::byte* frame, completion done) override;
   void store_together(std::span<const stored_block> blocks, completion done) override;
   failure refusal(block_index b, const std::byte* frame, const std::byte* twin) const override;
-  void store_diff(block_index b, const std::byte* frame, const std::byte* twin,
-                              completion done) override;
+  void store_diff(block_index b, const std::byte* frame, const std::byte* twin, completion done) override;
   bool nothing_to_load(block_index b, load_part part) const noexcept override;
-  std::size_t element_at(block_index b, std::uint64_t offset,
-                         place_name& at) const noexcept override;
+  std::size_t element_at(block_index b, std::uint64_t offset, place_name& at) const noexcept override;
 
  private:
   struct snapshot {

@@ -7,9 +7,7 @@
 namespace ooc::detail {
 
 direct_array::direct_array(local_array& a, access_mode mode, const char* operation)
-    : array_(a),
-      writes_(mode == access_mode::write),
-      state_((a.check_open(), a.source().current())) {
+    : array_(a), writes_(mode == access_mode::write), state_((a.check_open(), a.source().current())) {
   if (writes_) array_.check_unpinned(operation);
   array_.writeback(durability::acknowledged);
   if (!writes_) return;

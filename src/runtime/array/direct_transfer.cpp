@@ -34,16 +34,13 @@ void direct_transfer::in_requests(const element_file& f, std::uint64_t first, st
   }
 }
 
-void direct_transfer::begin_read(const element_file& f, std::uint64_t first, std::uint64_t count,
-                                 std::byte* to) {
-  in_requests(f, first, count,
-              [&](request r, std::size_t at) { begin_read(f.file(), std::move(r), to + at); });
+void direct_transfer::begin_read(const element_file& f, std::uint64_t first, std::uint64_t count, std::byte* to) {
+  in_requests(f, first, count, [&](request r, std::size_t at) { begin_read(f.file(), std::move(r), to + at); });
 }
 
 void direct_transfer::begin_write(const element_file& f, std::uint64_t first, std::uint64_t count,
                                   const std::byte* from) {
-  in_requests(f, first, count,
-              [&](request r, std::size_t at) { begin_write(f.file(), std::move(r), from + at); });
+  in_requests(f, first, count, [&](request r, std::size_t at) { begin_write(f.file(), std::move(r), from + at); });
 }
 
 }  // namespace ooc::detail

@@ -26,14 +26,12 @@ class element_file {
  public:
   element_file(const direct_array& a, std::size_t element_size)
       : file_(&a.file()), array_(&a), element_size_(element_size) {}
-  element_file(const storage::striped_file& f, std::size_t element_size)
-      : file_(&f), element_size_(element_size) {}
+  element_file(const storage::striped_file& f, std::size_t element_size) : file_(&f), element_size_(element_size) {}
 
   const storage::striped_file& file() const noexcept { return *file_; }
   std::size_t element_size() const noexcept { return element_size_; }
   request elements(std::uint64_t first, std::uint64_t count) const {
-    return array_ ? array_->elements(first, count)
-                  : request::contiguous(first * element_size_, count * element_size_);
+    return array_ ? array_->elements(first, count) : request::contiguous(first * element_size_, count * element_size_);
   }
 
  private:
@@ -46,8 +44,7 @@ class direct_transfer {
  public:
   /// The one before has ended.
   void begin_read(const element_file& f, std::uint64_t first, std::uint64_t count, std::byte* to);
-  void begin_write(const element_file& f, std::uint64_t first, std::uint64_t count,
-                   const std::byte* from);
+  void begin_write(const element_file& f, std::uint64_t first, std::uint64_t count, const std::byte* from);
   /// A request as it is.
   void begin_read(const storage::striped_file& f, request r, std::byte* to);
   void begin_write(const storage::striped_file& f, request r, const std::byte* from);

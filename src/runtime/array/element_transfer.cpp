@@ -22,7 +22,7 @@ namespace {
 /// device busy while the next one is made.
 constexpr std::uint64_t most_pieces = 2048;
 constexpr std::uint64_t least_pieces = 256;  ///< where there are as many
-constexpr std::uint64_t most_requests = 4;  ///< in flight
+constexpr std::uint64_t most_requests = 4;   ///< in flight
 /// The memory that a run takes until it has been transferred: here, in its request, and in the node's list.
 constexpr std::size_t bytes_per_piece = 512;
 constexpr std::uint64_t most_memory = std::uint64_t{64} << 20;
@@ -68,8 +68,7 @@ class element_transfer::kept_out {
   std::optional<signals_blocked> no_signals_;
 };
 
-element_transfer::element_transfer(local_array& array, std::size_t count, access_log* log,
-                                   std::string call)
+element_transfer::element_transfer(local_array& array, std::size_t count, access_log* log, std::string call)
     : array_(array),
       now_(array.source().current()),
       log_(log),
@@ -89,15 +88,12 @@ element_transfer::element_transfer(local_array& array, std::size_t count, access
                    calls_of_this_thread == 0, call_);
   const std::uint64_t bytes = memory_.bytes();
   // For requests what they need, or a quarter.
-  const std::uint64_t at_once =
-      bytes >= wanted ? pieces : std::clamp(bytes / 4 / bytes_per_piece, in_element, pieces);
-  pieces_in_request_ = std::clamp(at_once / most_requests,
-                                  std::min<std::uint64_t>(at_once, least_pieces), most_pieces);
+  const std::uint64_t at_once = bytes >= wanted ? pieces : std::clamp(bytes / 4 / bytes_per_piece, in_element, pieces);
+  pieces_in_request_ = std::clamp(at_once / most_requests, std::min<std::uint64_t>(at_once, least_pieces), most_pieces);
   requests_in_flight_ = at_once / pieces_in_request_;
   const std::uint64_t for_pieces = at_once * bytes_per_piece;
   indices_ = std::clamp<std::uint64_t>((bytes - for_pieces) / each, 1, count);
-  staging_.reset(static_cast<std::byte*>(
-      std::aligned_alloc(page_bytes, in_whole_pages(indices_ * size))));
+  staging_.reset(static_cast<std::byte*>(std::aligned_alloc(page_bytes, in_whole_pages(indices_ * size))));
   if (!staging_) throw std::bad_alloc();
   ++calls_of_this_thread;
 }
@@ -140,8 +136,7 @@ void element_transfer::scatter(const element_indices& to, const std::byte* from)
   });
 }
 
-void element_transfer::accumulate(const element_indices& to, const std::byte* from,
-                                  const element_operation& op) {
+void element_transfer::accumulate(const element_indices& to, const std::byte* from, const element_operation& op) {
   const std::size_t size = now_->geometry.element_size();
   for_batches(to, [&] {
     const lock_guard alone(array_.accumulating());
@@ -156,8 +151,7 @@ void element_transfer::accumulate(const element_indices& to, const std::byte* fr
 
 void element_transfer::note_reads() const {
   if (!log_) return;
-  for (const std::uint64_t place : batch_.places())
-    log_->note_read({place, now_->geometry.element_size()});
+  for (const std::uint64_t place : batch_.places()) log_->note_read({place, now_->geometry.element_size()});
 }
 
 // --- groups
@@ -211,8 +205,7 @@ void element_transfer::transfer(access_kind kind) {
       const std::size_t last = end_of_group(first, u);
       const group g{u, first, last, is_dense(first, last, u)};
       if (g.dense || !list(g, kind, held)) by_block_.push_back(g);
-      if (by_block_.size() >= most_groups || listed_ >= requests_in_flight_ * pieces_in_request_)
-        settle(kind, held);
+      if (by_block_.size() >= most_groups || listed_ >= requests_in_flight_ * pieces_in_request_) settle(kind, held);
       if (places[last - 1] + size > u.end()) {  // goes on in the next one
         first = last - 1;
         at = u.end();
@@ -240,8 +233,7 @@ bool element_transfer::list(const group& g, access_kind kind, kept_out& held) {
     std::uint64_t in_file = in_memory - geometry.lead();
     if (!geometry.tile().empty() || !geometry.file_tile().empty()) {
       const coordinates c = geometry.element_at(b, in_memory - b * geometry.block_bytes());
-      in_file = geometry.file_order().offset({c.data(), geometry.rank()}) +
-                in_staging % geometry.element_size();
+      in_file = geometry.file_order().offset({c.data(), geometry.rank()}) + in_staging % geometry.element_size();
     }
     pieces_.push_back({in_file, in_staging, length});
     ++listed_;

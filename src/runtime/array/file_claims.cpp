@@ -37,8 +37,7 @@ constexpr std::chrono::milliseconds shortest_look = 10ms, longest_look = 1s;
 std::string in_the_way(const std::string& path, const storage::claim_holder& other, writing w,
                        std::chrono::milliseconds waited) {
   const std::string who = other.name.empty() ? "" : " (" + other.name + ")";
-  const std::string so_far =
-      waited.count() == 0 ? "" : "; it was waited for during " + storage::seconds_text(waited);
+  const std::string so_far = waited.count() == 0 ? "" : "; it was waited for during " + storage::seconds_text(waited);
   if (other.ends.count() == 0)
     return "'" + path + "' " + other.doing + who + so_far + ": " +
            (w == writing::no ? ""
@@ -51,16 +50,15 @@ std::string in_the_way(const std::string& path, const storage::claim_holder& oth
          ": try again then, or open it with options.wait_for_writer";
 }
 
-std::shared_ptr<void> claim_of(storage::metadata_service& metadata, storage::file_id id,
-                               const std::string& path, writing w,
-                               std::chrono::milliseconds patience, bool& waited) {
+std::shared_ptr<void> claim_of(storage::metadata_service& metadata, storage::file_id id, const std::string& path,
+                               writing w, std::chrono::milliseconds patience, bool& waited) {
   using clock = std::chrono::steady_clock;
   const auto start = clock::now(), end = start + patience;
   bool said = false;
   for (auto pause = shortest_look;; pause = std::min(2 * pause, longest_look)) {
     storage::claim_holder other;
-    auto claim = w == writing::no ? metadata.claim_reader(id, &other)
-                                  : metadata.claim_writer(id, w == writing::shared, &other);
+    auto claim =
+        w == writing::no ? metadata.claim_reader(id, &other) : metadata.claim_writer(id, w == writing::shared, &other);
     if (claim) return claim;
     waited = true;
     const auto now = clock::now();
@@ -68,8 +66,8 @@ std::shared_ptr<void> claim_of(storage::metadata_service& metadata, storage::fil
     if (!said && now - start >= storage::notice_after) {
       said = true;
       storage::notice("waiting for '" + path + "', which " +
-                      (other.name.empty() ? std::string("another process") : other.name) +
-                      " has open, " + storage::until_text(end, patience));
+                      (other.name.empty() ? std::string("another process") : other.name) + " has open, " +
+                      storage::until_text(end, patience));
     }
     std::this_thread::sleep_for(std::min<clock::duration>(pause, end - now));
   }
@@ -77,14 +75,14 @@ std::shared_ptr<void> claim_of(storage::metadata_service& metadata, storage::fil
 
 }  // namespace
 
-file_claim::file_claim(storage::store_core& store, storage::file_id id, std::string_view path,
-                       std::string_view holder, writing w, std::chrono::milliseconds patience)
+file_claim::file_claim(storage::store_core& store, storage::file_id id, std::string_view path, std::string_view holder,
+                       writing w, std::chrono::milliseconds patience)
     : file_claim(store, id, path, holder, w) {
   claim_ = claim_of(store.metadata(), id_, std::string(path), w, patience, waited_);
 }
 
-file_claim::file_claim(storage::store_core& store, storage::file_id id, std::string_view path,
-                       std::string_view holder, writing w)
+file_claim::file_claim(storage::store_core& store, storage::file_id id, std::string_view path, std::string_view holder,
+                       writing w)
     : uuid_(store.uuid()), id_(id) {
   registry& r = file_claims();
   const lock_guard lock(r.mutex);

@@ -22,8 +22,8 @@ namespace ooc::detail {
 /// How the holder of a claim writes to the file.
 enum class writing : std::uint8_t {
   no,
-  exclusive,     ///< whole blocks
-  shared,  ///< changed elements only, beside others who do the same
+  exclusive,  ///< whole blocks
+  shared,     ///< changed elements only, beside others who do the same
 };
 
 /// Holds a claim until it is destroyed or released; movable.
@@ -33,11 +33,11 @@ class file_claim {
   /// `path` and `holder` ("an ooc_array", "a block_file") are for the message of whoever comes
   /// second: throws usage_error (errc::busy) naming both.  A claim of another process is waited for
   /// as long as `patience` says, with a line on standard error if that takes longer than 2 s.
-  file_claim(storage::store_core& store, storage::file_id id, std::string_view path,
-             std::string_view holder, writing w, std::chrono::milliseconds patience);
+  file_claim(storage::store_core& store, storage::file_id id, std::string_view path, std::string_view holder, writing w,
+             std::chrono::milliseconds patience);
   /// Of a rank whose leader has claimed the file for all: a claim within this process only.
-  file_claim(storage::store_core& store, storage::file_id id, std::string_view path,
-             std::string_view holder, writing w);
+  file_claim(storage::store_core& store, storage::file_id id, std::string_view path, std::string_view holder,
+             writing w);
   ~file_claim() { release(); }
   file_claim(file_claim&& o) noexcept
       : uuid_(std::move(o.uuid_)),

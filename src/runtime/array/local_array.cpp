@@ -24,8 +24,7 @@ pinned_region::pinned_region(pinned_region&&) noexcept = default;
 pinned_region& pinned_region::operator=(pinned_region&&) noexcept = default;
 
 local_array::local_array(const ooc::store& s, std::string_view path, const array_request& r)
-    : file_(s.core(), path, r.action != array_request::how::open_read_only,
-            r.options.unfinished == open_unfinished) {
+    : file_(s.core(), path, r.action != array_request::how::open_read_only, r.options.unfinished == open_unfinished) {
   facts_.path = path;
   facts_.writable = r.action != array_request::how::open_read_only;
 }
@@ -35,31 +34,27 @@ void local_array::open(runtime& rt, const array_request& r) {
   const std::uint64_t default_block = rt.pager().default_block_bytes();
   rt.pager().account_store(file_.store(), core.staging_bytes());
   if (r.action == array_request::how::create) {
-    const array_plan plan =
-        plan_new(facts_.path, r, default_block, static_cast<std::uint32_t>(core.nodes().size()));
+    const array_plan plan = plan_new(facts_.path, r, default_block, static_cast<std::uint32_t>(core.nodes().size()));
     // The segment comes first: a budget that is too small is refused before anything is made.
     set_up(rt, r, plan, {});
     file_.create(r, plan);
     attach(plan.geometry);
   } else {
     std::optional<array_plan> plan;
-    file_.open(writing_as(r), r.options.wait_for_writer, [&](const storage::entry& e) {
-      plan = plan_existing(facts_.path, r, e, default_block);
-    });
+    file_.open(writing_as(r), r.options.wait_for_writer,
+               [&](const storage::entry& e) { plan = plan_existing(facts_.path, r, e, default_block); });
     set_up(rt, r, *plan, {});
     attach(plan->geometry);
   }
 }
 
-void local_array::set_up(runtime& rt, const array_request& r, const array_plan& plan,
-                         const array_sharing& with) {
+void local_array::set_up(runtime& rt, const array_request& r, const array_plan& plan, const array_sharing& with) {
   const array_geometry& g = plan.geometry;
   if (plan.buffers != 0 && plan.buffers > rt.pager().budget() / g.block_bytes())
-    refuse(errc::budget_too_small,
-           "array '" + facts_.path + "': " + std::to_string(plan.buffers) + " buffers of " +
-               std::to_string(g.block_bytes()) + " bytes exceed the budget of " +
-               std::to_string(rt.pager().budget()) +
-               " bytes; choose fewer or smaller buffers, or give the runtime more memory");
+    refuse(errc::budget_too_small, "array '" + facts_.path + "': " + std::to_string(plan.buffers) + " buffers of " +
+                                       std::to_string(g.block_bytes()) + " bytes exceed the budget of " +
+                                       std::to_string(rt.pager().budget()) +
+                                       " bytes; choose fewer or smaller buffers, or give the runtime more memory");
   facts_.open = false;
   segment_.reset();  // before its sources
   source_ = std::make_unique<array_source>(g);
@@ -116,15 +111,13 @@ void local_array::check_open() const {
 void local_array::check_writable(const char* operation) const {
   check_open();
   if (!facts_.writable)
-    refuse(errc::invalid_request, "array '" + facts_.path +
-                                      "' is open for reading only, so it cannot " + operation +
+    refuse(errc::invalid_request, "array '" + facts_.path + "' is open for reading only, so it cannot " + operation +
                                       "; open it with ooc::open");
 }
 
 void local_array::check_unpinned(const char* operation) const {
   if (pins_ != 0)
-    refuse(errc::busy,
-           "array '" + facts_.path + "' has pinned regions; release them before " + operation);
+    refuse(errc::busy, "array '" + facts_.path + "' has pinned regions; release them before " + operation);
 }
 
 index_box local_array::checked(box_view b, const char* operation) const {
@@ -138,8 +131,7 @@ index_box local_array::checked(box_view b, const char* operation) const {
     box.upper[k] = b.upper[k];
   }
   if (!good)
-    refuse(errc::invalid_request, std::string(operation) + " of array '" + facts_.path +
-                                      "': the box from " +
+    refuse(errc::invalid_request, std::string(operation) + " of array '" + facts_.path + "': the box from " +
                                       to_string({b.lower.begin(), b.lower.end()}) + " to " +
                                       to_string({b.upper.begin(), b.upper.end()}) +
                                       " does not lie within the extents " + to_string(e));
@@ -160,16 +152,13 @@ void local_array::writeback(durability d) {
 void local_array::invalidate(bool discard) {
   check_open();
   switch (segment_->invalidate(discard)) {
-    case segment::invalidated::done:
-      return;
+    case segment::invalidated::done: return;
     case segment::invalidated::dirty:
-      refuse(errc::dirty, "array '" + facts_.path + "' has " +
-                              std::to_string(segment_->dirty_blocks()) +
+      refuse(errc::dirty, "array '" + facts_.path + "' has " + std::to_string(segment_->dirty_blocks()) +
                               " modified blocks; call writeback() before invalidate(), or "
                               "invalidate(ooc::discard) to lose them");
     case segment::invalidated::pinned:
-      refuse(errc::busy,
-             "array '" + facts_.path + "' has pinned regions; release them before invalidate()");
+      refuse(errc::busy, "array '" + facts_.path + "' has pinned regions; release them before invalidate()");
   }
 }
 
@@ -190,8 +179,7 @@ void local_array::prefetch(std::span<const box_view> boxes) {
   check_open();
   std::vector<block_range> wanted;
   for (const box_view& b : boxes) {
-    const std::vector<block_range> touched =
-        source_->current()->geometry.blocks_of(checked(b, "prefetch()"));
+    const std::vector<block_range> touched = source_->current()->geometry.blocks_of(checked(b, "prefetch()"));
     wanted.insert(wanted.end(), touched.begin(), touched.end());
   }
   segment_->prefetch(wanted);
@@ -260,8 +248,7 @@ void local_array::write_back_or_report() noexcept {
   try {
     const failure f = facts_.writable ? segment_->writeback() : failure{};
     if (!f) return;
-    log_error("array '" + facts_.path + "' closed with " +
-              std::to_string(segment_->dirty_blocks()) +
+    log_error("array '" + facts_.path + "' closed with " + std::to_string(segment_->dirty_blocks()) +
               " modified blocks that could not be written; they are lost: " + f.what);
   } catch (const std::exception& e) {
     log_error("array '" + facts_.path + "' closed; modified blocks may be lost: " + e.what());

@@ -35,10 +35,10 @@ class access_log;
 
 /// The effect of other ranks on the segment and its source; as it is: there are none.
 struct array_sharing {
-  bool by_ranks = false;           ///< others write to the blocks
-  segment_part blocks = {};        ///< which blocks are whose
-  std::optional<index_box> part;   ///< only these elements may be sent; empty: any
-  access_log* log = nullptr;       ///< notes what is sent, and has the segment note what is read
+  bool by_ranks = false;          ///< others write to the blocks
+  segment_part blocks = {};       ///< which blocks are whose
+  std::optional<index_box> part;  ///< only these elements may be sent; empty: any
+  access_log* log = nullptr;      ///< notes what is sent, and has the segment note what is read
 };
 
 class local_array {
@@ -53,8 +53,7 @@ class local_array {
   void open(runtime& rt, const array_request& r);
   /// Makes the segment: throws usage_error (errc::budget_too_small) where memory has no room for
   /// it.  Once more where the file that was to be made has turned out to be there.
-  void set_up(runtime& rt, const array_request& r, const array_plan& plan,
-              const array_sharing& with);
+  void set_up(runtime& rt, const array_request& r, const array_plan& plan, const array_sharing& with);
   /// The file is there, or has been resized: from now on blocks are read and written.
   void attach(const array_geometry& g);
 
@@ -102,8 +101,8 @@ class local_array {
   array_file file_;
   std::unique_ptr<array_source> source_;
   std::unique_ptr<array_source> grain_source_;  ///< the same in grains; empty where memory is in tiles
-  std::unique_ptr<detail::segment> segment_;  ///< empty: closed
-  std::unique_ptr<detail::segment> closed_;   ///< what it was: late touches are named
+  std::unique_ptr<detail::segment> segment_;    ///< empty: closed
+  std::unique_ptr<detail::segment> closed_;     ///< what it was: late touches are named
   std::atomic<std::uint64_t> pins_{0};
   ooc::mutex accumulating_;
 };

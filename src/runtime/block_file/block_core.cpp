@@ -13,13 +13,9 @@
 namespace ooc::detail {
 namespace {
 
+std::string quoted(const std::string& path) { return "'" + path + "'"; }
 
-std::string quoted(const std::string& path) {
-  return "'" + path + "'";
-}
-
-segment_options options_for(const std::string& path, const blocking& b, std::uint64_t max_resident,
-                            bool writable) {
+segment_options options_for(const std::string& path, const blocking& b, std::uint64_t max_resident, bool writable) {
   b.check();
   segment_options o;
   o.name = path;
@@ -38,16 +34,14 @@ segment_options options_for(const std::string& path, const blocking& b, std::uin
   return o;
 }
 
-storage::new_file file_for(const blocking& b, const block_file_options& options,
-                           std::uint32_t nodes) {
+storage::new_file file_for(const blocking& b, const block_file_options& options, std::uint32_t nodes) {
   storage::new_file f;
   f.size = b.file_bytes();
   const bool whole_rows = b.factor(0) * b.ne[0] == b.extent(0);
-  f.striping = storage::with_stripe_size(options.striping,
-                                         {.file_bytes = f.size,
-                                          .block_bytes = b.superblock_bytes(),
-                                          .row_bytes = whole_rows ? 0 : b.extent(0) * b.rs},
-                                         nodes);
+  f.striping = storage::with_stripe_size(
+      options.striping,
+      {.file_bytes = f.size, .block_bytes = b.superblock_bytes(), .row_bytes = whole_rows ? 0 : b.extent(0) * b.rs},
+      nodes);
   f.sparse = options.sparse;
   f.array.element_type = options.element_type;
   f.array.element_size = static_cast<std::uint32_t>(b.rs);
@@ -57,12 +51,10 @@ storage::new_file file_for(const blocking& b, const block_file_options& options,
 
 void check_fits(const storage::entry& meta, const std::string& path, const blocking& b) {
   if (!meta.array.tile.empty())
-    throw usage_error(errc::type_mismatch,
-                      quoted(path) + " is in tiled order; the block layer reads row-major files");
+    throw usage_error(errc::type_mismatch, quoted(path) + " is in tiled order; the block layer reads row-major files");
   if (meta.size < b.file_bytes())
     throw usage_error(errc::type_mismatch, quoted(path) + " has " + std::to_string(meta.size) +
-                                               " bytes, fewer than the " +
-                                               std::to_string(b.file_bytes()) +
+                                               " bytes, fewer than the " + std::to_string(b.file_bytes()) +
                                                " that rs, ne and nb describe");
 }
 
@@ -82,9 +74,8 @@ block_core::block_core(runtime& rt, const store& s, std::string_view path, const
   } catch (const usage_error& e) {
     if (e.code() != errc::budget_too_small) throw;
     throw usage_error(errc::budget_too_small,
-                      "a superblock of " + quoted(path_) + " has " +
-                          std::to_string(wanted.block_bytes) + " bytes, and one must fit the " +
-                          std::to_string(rt.pager().budget()) +
+                      "a superblock of " + quoted(path_) + " has " + std::to_string(wanted.block_bytes) +
+                          " bytes, and one must fit the " + std::to_string(rt.pager().budget()) +
                           " bytes that the budget has for blocks, beside what is pinned and what the "
                           "open arrays need; give the runtime more memory or choose smaller buffer "
                           "factors");
@@ -107,8 +98,8 @@ block_core::block_core(runtime& rt, const store& s, std::string_view path, const
                         {take, w == writing::exclusive});
     check_fits(opened_.meta, path_, b);
   }
-  // Its blocks do not move with the size of a file that is longer, as elements of an array do not: where that is cut off
-  // past them, they are written on.
+  // Its blocks do not move with the size of a file that is longer, as elements of an array do not: where that is cut
+  // off past them, they are written on.
   opened_.meta.cuts = 0;
   opened_ = core.opened(opened_.meta);
   source_.set_file(opened_.file);
@@ -124,8 +115,7 @@ void block_core::write_back_or_report() noexcept {
   try {
     const failure f = segment_->writeback();
     if (!f) return;
-    log_error("block file " + quoted(path_) + " closed with " +
-              std::to_string(segment_->dirty_blocks()) +
+    log_error("block file " + quoted(path_) + " closed with " + std::to_string(segment_->dirty_blocks()) +
               " modified superblocks that could not be written; they are lost: " + f.what);
   } catch (const std::exception& e) {
     log_error("block file " + quoted(path_) + " closed; modified blocks may be lost: " + e.what());
@@ -145,17 +135,15 @@ void block_core::check_open() const {
 
 void block_core::check_writable() const {
   if (!writable_)
-    throw usage_error(std::error_code(EROFS, std::generic_category()),
-                      quoted(path_) + " is open for reading only");
+    throw usage_error(std::error_code(EROFS, std::generic_category()), quoted(path_) + " is open for reading only");
 }
 
 block_core::place block_core::find(const block_coordinates& at) const {
   const blocking& b = shape();
   if (!b.contains(at))
-    throw usage_error(errc::invalid_request,
-                      "block " + at.text() + " of " + quoted(path_) + ": there are " +
-                          block_coordinates{std::span<const std::uint64_t>{b.nb}}.text() +
-                          " blocks, dimension 1 first");
+    throw usage_error(errc::invalid_request, "block " + at.text() + " of " + quoted(path_) + ": there are " +
+                                                 block_coordinates{std::span<const std::uint64_t>{b.nb}}.text() +
+                                                 " blocks, dimension 1 first");
   place p;
   p.superblock = b.superblock_of(at);
   p.outer = b.superblock_box(p.superblock);
@@ -224,9 +212,7 @@ void block_core::pin_briefly(Pin&& pin) {
       brief_end_.notify_all();
       if (e.code() != errc::budget_too_small) throw;
       if (brief_pins_ == 0 && brief_ends_ == seen + 1) throw;
-      brief_end_.wait(lock, [&]() OOC_REQUIRES(brief_mutex_) {
-        return brief_pins_ == 0 || brief_ends_ > seen + 1;
-      });
+      brief_end_.wait(lock, [&]() OOC_REQUIRES(brief_mutex_) { return brief_pins_ == 0 || brief_ends_ > seen + 1; });
     }
   }
 }
@@ -246,12 +232,10 @@ void block_core::unpin(std::uint64_t superblock, access_mode mode) noexcept {
 
 namespace {
 
-void check_size(std::size_t given, std::uint64_t needed, const block_coordinates& at,
-                const std::string& path) {
+void check_size(std::size_t given, std::uint64_t needed, const block_coordinates& at, const std::string& path) {
   if (given < needed)
-    throw usage_error(errc::invalid_request, "block " + at.text() + " of " + quoted(path) +
-                                                 ": the memory given has " + std::to_string(given) +
-                                                 " bytes, a block " + std::to_string(needed));
+    throw usage_error(errc::invalid_request, "block " + at.text() + " of " + quoted(path) + ": the memory given has " +
+                                                 std::to_string(given) + " bytes, a block " + std::to_string(needed));
 }
 
 }  // namespace
@@ -262,9 +246,8 @@ void block_core::read_block(const block_coordinates& at, std::span<std::byte> to
   check_size(to.size(), shape().block_bytes(), at, path_);
   pin_briefly([&] { pin_for(p, access_mode::read, at); });
   const std::byte* from = memory(p.superblock);
-  p.in_memory.for_each_run([&](std::uint64_t in, std::uint64_t out, std::uint64_t n) {
-    std::memcpy(to.data() + out, from + in, n);
-  });
+  p.in_memory.for_each_run(
+      [&](std::uint64_t in, std::uint64_t out, std::uint64_t n) { std::memcpy(to.data() + out, from + in, n); });
   unpin_briefly(p.superblock, access_mode::read);
 }
 
@@ -275,9 +258,8 @@ void block_core::write_block(const block_coordinates& at, std::span<const std::b
   check_size(from.size(), shape().block_bytes(), at, path_);
   pin_briefly([&] { pin_for_overwrite(p, at); });
   std::byte* to = memory(p.superblock);
-  p.in_memory.for_each_run([&](std::uint64_t in, std::uint64_t out, std::uint64_t n) {
-    std::memcpy(to + in, from.data() + out, n);
-  });
+  p.in_memory.for_each_run(
+      [&](std::uint64_t in, std::uint64_t out, std::uint64_t n) { std::memcpy(to + in, from.data() + out, n); });
   unpin_briefly(p.superblock, access_mode::write);
 }
 
@@ -335,11 +317,9 @@ void block_core::writeback(durability d) {
 void block_core::invalidate(bool discard) {
   check_open();
   switch (segment_->invalidate(discard)) {
-    case segment::invalidated::done:
-      return;
+    case segment::invalidated::done: return;
     case segment::invalidated::dirty:
-      throw usage_error(errc::dirty, quoted(path_) + " has " +
-                                         std::to_string(segment_->dirty_blocks()) +
+      throw usage_error(errc::dirty, quoted(path_) + " has " + std::to_string(segment_->dirty_blocks()) +
                                          " modified superblocks; call writeback() first, or "
                                          "invalidate(ooc::discard) to lose them");
     case segment::invalidated::pinned:
@@ -350,8 +330,8 @@ void block_core::invalidate(bool discard) {
 void block_core::close() {
   if (closed()) return;
   if (const std::uint64_t n = guards_)
-    throw usage_error(errc::busy, quoted(path_) + " has " + std::to_string(n) +
-                                      " pinned blocks; let go of them before close()");
+    throw usage_error(errc::busy,
+                      quoted(path_) + " has " + std::to_string(n) + " pinned blocks; let go of them before close()");
   throw_if(segment_->writeback());
   segment_->close();
   claim_.release();

@@ -22,8 +22,8 @@ class block_core : public std::enable_shared_from_this<block_core> {
  public:
   enum class how { create, open, open_read_only };
 
-  block_core(runtime& rt, const store& s, std::string_view path, const blocking& b,
-             const block_file_options& options, how h);
+  block_core(runtime& rt, const store& s, std::string_view path, const blocking& b, const block_file_options& options,
+             how h);
   ~block_core();
 
   void read_block(const block_coordinates& at, std::span<std::byte> to);

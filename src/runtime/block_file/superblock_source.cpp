@@ -27,10 +27,9 @@ void superblock_source::store(block_index b, const std::byte* frame, completion 
   file_->write(r, frame, with_bytes(*r, std::move(done)));
 }
 
-void superblock_source::store_diff(block_index b, const std::byte* frame, const std::byte* twin,
-                                   completion done) {
-  const auto r = std::make_shared<const request>(
-      changes(*request_for(b), static_cast<std::uint32_t>(blocking_.rs), frame, twin));
+void superblock_source::store_diff(block_index b, const std::byte* frame, const std::byte* twin, completion done) {
+  const auto r =
+      std::make_shared<const request>(changes(*request_for(b), static_cast<std::uint32_t>(blocking_.rs), frame, twin));
   file_->write(r, frame, with_bytes(*r, std::move(done)));
 }
 

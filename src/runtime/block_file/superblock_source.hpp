@@ -24,8 +24,7 @@ class superblock_source final : public block_source {
 
   void load(block_index b, load_part part, std::byte* frame, completion done) override;
   void store(block_index b, const std::byte* frame, completion done) override;
-  void store_diff(block_index b, const std::byte* frame, const std::byte* twin,
-                  completion done) override;
+  void store_diff(block_index b, const std::byte* frame, const std::byte* twin, completion done) override;
   /// A promise always covers the whole superblock: write_block() makes no other.
   bool nothing_to_load(block_index, load_part part) const noexcept override {
     return part == load_part::outside_promise;

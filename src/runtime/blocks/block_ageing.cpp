@@ -139,7 +139,8 @@ bool block_ageing::one(unique_lock& l) noexcept {
       if (alone(l, f, was)) return true;
       continue;
     }
-    if (const block_state now = b.state(); now == block_state::ready || now == block_state::inactive) {  // nothing to take away
+    if (const block_state now = b.state();
+        now == block_state::ready || now == block_state::inactive) {  // nothing to take away
       blocks_.order().make_inactive(f);
       return true;
     }

@@ -1,7 +1,7 @@
 // Which blocks age, and when: their access is taken away, so that a touch shows that they are still used.
 //
-// Half of the blocks in memory are to have aged (replacement.hpp).  A block ages in place or by moving to its frame, as its
-// mapping says; grains do so many at a time, since to take a page away interrupts the other processors.
+// Half of the blocks in memory are to have aged (replacement.hpp).  A block ages in place or by moving to its frame, as
+// its mapping says; grains do so many at a time, since to take a page away interrupts the other processors.
 //
 // Lock: the pager's, which every call has, and may release meanwhile.  Nothing allocates: this may run in a fault
 // handler.
@@ -35,8 +35,8 @@ class block_ageing {
   std::size_t these(unique_lock& l, segment_state& grains, std::span<const block_index> which) noexcept
       OOC_REQUIRES(pager_mutex);
 
-  /// Takes the access to a mapped block away, which the caller owns, and leaves it in its queue.  The state to be published;
-  /// `busy` where the kernel holds it: it has been published as it was then.
+  /// Takes the access to a mapped block away, which the caller owns, and leaves it in its queue.  The state to be
+  /// published; `busy` where the kernel holds it: it has been published as it was then.
   block_state take_access(unique_lock& l, frame* f, block_state was) noexcept OOC_REQUIRES(pager_mutex);
 
   /// Bytes of blocks that have aged, all in all.

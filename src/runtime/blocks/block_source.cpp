@@ -32,8 +32,7 @@ void block_source::load_together(std::span<const block_place> blocks, completion
   const auto all = std::make_shared<joint_answer>(blocks.size(), std::move(done));
   for (const block_place& b : blocks) {
     try {
-      load(b.block, load_part::whole, b.frame,
-           [all](const failure& f, std::uint64_t bytes) { all->take(f, bytes); });
+      load(b.block, load_part::whole, b.frame, [all](const failure& f, std::uint64_t bytes) { all->take(f, bytes); });
     } catch (const std::exception& e) {
       all->take({std::make_error_code(std::errc::not_enough_memory), e.what()}, 0);
     }

@@ -18,9 +18,8 @@ namespace ooc::detail {
 
 /// True if one of the ranges, which ascend and do not overlap, has block b.
 inline bool contains(std::span<const block_range> ranges, block_index b) noexcept {
-  const auto after =
-      std::upper_bound(ranges.begin(), ranges.end(), b,
-                       [](block_index i, const block_range& r) { return i < r.first; });
+  const auto after = std::upper_bound(ranges.begin(), ranges.end(), b,
+                                      [](block_index i, const block_range& r) { return i < r.first; });
   return after != ranges.begin() && std::prev(after)->contains(b);
 }
 
@@ -81,14 +80,10 @@ class block_source {
 
   /// The same for a block that others write to as well: sends only the elements that differ from
   /// `twin`, the block as the store has it as far as this process knows.
-  virtual void store_diff(block_index b, const std::byte* frame, const std::byte* twin,
-                          completion done) = 0;
+  virtual void store_diff(block_index b, const std::byte* frame, const std::byte* twin, completion done) = 0;
 
   /// Why these changes must not be sent, which is asked before store_diff(); nothing if they may be.
-  virtual failure refusal(block_index, const std::byte* /*frame*/,
-                          const std::byte* /*twin*/) const {
-    return {};
-  }
+  virtual failure refusal(block_index, const std::byte* /*frame*/, const std::byte* /*twin*/) const { return {}; }
 
   /// True if `load(b, part, ...)` would transfer nothing: the bytes of the frame are then as good
   /// as loaded.  Called in fault handlers: it must not allocate, lock or block.
@@ -97,8 +92,7 @@ class block_source {
   /// For messages: the coordinates of the element at a byte of block b, which may lie past the last
   /// one.  Returns how many there are; 0: not known.  Called in fault handlers, as above.
   using place_name = std::array<std::uint64_t, 8>;
-  virtual std::size_t element_at(block_index /*b*/, std::uint64_t /*offset*/,
-                                 place_name& /*at*/) const noexcept {
+  virtual std::size_t element_at(block_index /*b*/, std::uint64_t /*offset*/, place_name& /*at*/) const noexcept {
     return 0;
   }
 };

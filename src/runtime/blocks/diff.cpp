@@ -6,8 +6,7 @@
 
 namespace ooc::detail {
 
-request changes(const request& whole, std::uint32_t element_size, const std::byte* frame,
-                const std::byte* twin) {
+request changes(const request& whole, std::uint32_t element_size, const std::byte* frame, const std::byte* twin) {
   constexpr std::uint64_t stride = 4096;  // most of a block is usually unchanged, or all of it is
   request changed;
   whole.for_each_run([&](std::uint64_t file, std::uint64_t memory, std::uint64_t length) {
@@ -24,8 +23,7 @@ request changes(const request& whole, std::uint32_t element_size, const std::byt
       for (const std::uint64_t end = at + n; at < end;) {
         const std::uint64_t rest = element_size - (file + at) % element_size;
         const std::uint64_t size = std::min(rest, end - at);
-        if (!equal_untracked(frame + memory + at, twin + memory + at, size))
-          changed.add(file + at, memory + at, size);
+        if (!equal_untracked(frame + memory + at, twin + memory + at, size)) changed.add(file + at, memory + at, size);
         at += size;
       }
     }
@@ -33,8 +31,7 @@ request changes(const request& whole, std::uint32_t element_size, const std::byt
   return changed;
 }
 
-bytes_in_doubt::bytes_in_doubt(const std::byte* sent, const std::byte* twin, std::size_t bytes)
-    : words_(bytes / 8) {
+bytes_in_doubt::bytes_in_doubt(const std::byte* sent, const std::byte* twin, std::size_t bytes) : words_(bytes / 8) {
   for (std::size_t w = 0; w < words_.size(); ++w, sent += 8, twin += 8) {
     if (equal_untracked(sent, twin, 8)) continue;
     for (unsigned i = 0; i < 8; ++i)

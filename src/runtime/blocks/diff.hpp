@@ -16,8 +16,7 @@ namespace ooc::detail {
 /// differ between `frame` and `twin`.  Elements are counted from the file's first byte; one that
 /// the block's edge cuts is compared as far as it lies within.  Where elements may be sent that did not
 /// change, a larger size makes for fewer regions.
-request changes(const request& whole, std::uint32_t element_size, const std::byte* frame,
-                const std::byte* twin);
+request changes(const request& whole, std::uint32_t element_size, const std::byte* frame, const std::byte* twin);
 
 /// The bytes of a block that were sent to a store that failed: some of them may have arrived, so a twin
 /// says no longer what the store has there.  Not thread-safe.

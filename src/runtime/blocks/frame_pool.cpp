@@ -64,9 +64,11 @@ frame_class& frame_pool::class_for(std::size_t bytes, block_mapping* mapping, bo
   c->capacity = slots_for(bytes, in_grains);
   const std::size_t region_bytes = c->capacity * bytes, frames_bytes = c->capacity * sizeof(frame);
   c->region = sys::map_aligned(region_bytes, alignment_of(bytes), PROT_READ | PROT_WRITE);
-  std::byte* const frames = c->region ? sys::map(nullptr, frames_bytes, PROT_READ | PROT_WRITE, sys::reserve_flags) : nullptr;
+  std::byte* const frames =
+      c->region ? sys::map(nullptr, frames_bytes, PROT_READ | PROT_WRITE, sys::reserve_flags) : nullptr;
   if (!frames) {
-    const std::string what = "the budget of " + std::to_string(whole_budget_) + " bytes in blocks of " + std::to_string(bytes);
+    const std::string what =
+        "the budget of " + std::to_string(whole_budget_) + " bytes in blocks of " + std::to_string(bytes);
     if (c->region) sys::unmap(c->region, region_bytes);
     refuse_addresses(what, region_bytes + frames_bytes);
   }

@@ -8,8 +8,8 @@
 // Frames whose size is a multiple of 2 MiB are aligned to it and backed by huge pages.  A frame's
 // pages may be away, at the address of its block; the slot is then an empty mapping.
 //
-// Invariants: a slot that was ever used is in use, free (with memory) or empty (without); what is in use and what was charged are
-// used(); these and the free ones are within the budget, but for what was charged.
+// Invariants: a slot that was ever used is in use, free (with memory) or empty (without); what is in use and what was
+// charged are used(); these and the free ones are within the budget, but for what was charged.
 //
 // Not thread-safe: the pager's lock guards every call.  take() and give_back() allocate nothing, so
 // that fault handlers may call them.
@@ -53,33 +53,31 @@ struct frame {
   std::uint32_t pins OOC_GUARDED_BY(pager_mutex);
   std::uint32_t write_pins OOC_GUARDED_BY(pager_mutex);
   std::atomic<bool> dirty;
-  std::atomic<bool> stale;   ///< invalidated while loading: drop on arrival
-  std::atomic<bool> failed;  ///< the last attempt to write it failed
+  std::atomic<bool> stale;                   ///< invalidated while loading: drop on arrival
+  std::atomic<bool> failed;                  ///< the last attempt to write it failed
   bool copying OOC_GUARDED_BY(pager_mutex);  ///< a copy of it is on its way to the store
-  bool zeroed;      ///< memory as it came from the system, all zeros
-  bool unbacked;    ///< the system may not have given some of its pages yet
-  bool partial;     ///< loaded without the promised box
-  block_past past;  ///< for segment_history and write_history
-  bool merging;     ///< being loaded for a block that was in grains
-  frame* parts;     ///< grains that become this block when it has been loaded, linked by `next`
+  bool zeroed;                               ///< memory as it came from the system, all zeros
+  bool unbacked;                             ///< the system may not have given some of its pages yet
+  bool partial;                              ///< loaded without the promised box
+  block_past past;                           ///< for segment_history and write_history
+  bool merging;                              ///< being loaded for a block that was in grains
+  frame* parts;              ///< grains that become this block when it has been loaded, linked by `next`
   std::size_t mapped_bytes;  ///< at the block's address, while it is mapped
 };
 
 struct frame_class {
   std::size_t bytes = 0;
-  std::size_t cost = 0;  ///< of the budget: of a grain its descriptor too, which is 3 % of it
+  std::size_t cost = 0;              ///< of the budget: of a grain its descriptor too, which is 3 % of it
   block_mapping* mapping = nullptr;  ///< how they come to addresses
   bool in_grains = false;            ///< they take no mappings of the process, and no huge pages
-  std::size_t capacity = 0;  ///< slots
-  std::size_t made = 0;      ///< slots that were ever used
+  std::size_t capacity = 0;          ///< slots
+  std::size_t made = 0;              ///< slots that were ever used
   std::byte* region = nullptr;
   frame* frames = nullptr;  ///< `capacity` descriptors
   frame* free = nullptr;    ///< not in use, with memory
   frame* empty = nullptr;   ///< not in use, memory given back
 
-  std::uint32_t number_of(const frame* f) const noexcept {
-    return static_cast<std::uint32_t>(f - frames);
-  }
+  std::uint32_t number_of(const frame* f) const noexcept { return static_cast<std::uint32_t>(f - frames); }
 };
 
 class frame_pool {
@@ -95,9 +93,7 @@ class frame_pool {
   /// with such blocks is for the pager to judge (frame_needs.hpp).
   frame_class& class_for(std::size_t bytes) { return class_for(bytes, mapping_, false); }
   /// The same for grains, which `mapping` moves.
-  frame_class& class_for_grains(std::size_t bytes, block_mapping& mapping) {
-    return class_for(bytes, &mapping, true);
-  }
+  frame_class& class_for_grains(std::size_t bytes, block_mapping& mapping) { return class_for(bytes, &mapping, true); }
 
   /// The addresses of the process that a class needs if it is not there yet.
   std::uint64_t addresses_for(std::size_t bytes, bool in_grains) const noexcept;
@@ -140,8 +136,7 @@ class frame_pool {
   frame_class& class_for(std::size_t bytes, block_mapping* mapping, bool in_grains);
   frame_class* find(std::size_t bytes, bool in_grains) const noexcept;
   std::size_t slots_for(std::size_t bytes, bool in_grains) const noexcept;
-  bool make_room(std::size_t bytes, const frame_class* keep) noexcept
-      OOC_REQUIRES(pager_mutex);
+  bool make_room(std::size_t bytes, const frame_class* keep) noexcept OOC_REQUIRES(pager_mutex);
   /// Frames in use hold memory, and those that hold memory are within the budget, but for what was charged.
   bool sums_hold() const noexcept {
     return used_ <= committed_ && committed_ <= budget_ + charged_ && budget_ <= whole_budget_ &&
@@ -155,7 +150,7 @@ class frame_pool {
   std::uint64_t used_ = 0;
   std::uint64_t charged_ = 0;
   std::size_t frames_mapped_ = 0;  ///< in use, of blocks that take mappings
-  std::size_t max_frames_;  ///< resident blocks that vm.max_map_count allows
+  std::size_t max_frames_;         ///< resident blocks that vm.max_map_count allows
   std::vector<std::unique_ptr<frame_class>> classes_;
 };
 

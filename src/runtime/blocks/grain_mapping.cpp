@@ -61,28 +61,24 @@ void grain_mapping::reopen(std::byte* where, std::size_t bytes) noexcept {
   if (bytes == 0) return;
   // A page of zeros must not be seen: no access until it is registered.
   if (!sys::map(where, bytes, PROT_NONE, sys::reserve_flags | MAP_FIXED) ||
-      !sys::userfault_register(fd_, where, bytes, grain_faults) ||
-      !sys::protect(where, bytes, PROT_READ | PROT_WRITE))
+      !sys::userfault_register(fd_, where, bytes, grain_faults) || !sys::protect(where, bytes, PROT_READ | PROT_WRITE))
     die("opening the addresses of a block", errno);
 }
 
 void grain_mapping::open_range(const segment_state& s, std::uint64_t from, std::uint64_t to) {
   if (from == to) return;
   std::byte* const p = s.base + from;
-  if (sys::userfault_register(fd_, p, to - from, grain_faults) &&
-      sys::protect(p, to - from, PROT_READ | PROT_WRITE))
+  if (sys::userfault_register(fd_, p, to - from, grain_faults) && sys::protect(p, to - from, PROT_READ | PROT_WRITE))
     return;
   const int error = errno;
   close_range(s, from, to);
   throw std::system_error(error, std::generic_category(), "opening the addresses of an array");
 }
 
-void grain_mapping::close_range(const segment_state& s, std::uint64_t from,
-                                std::uint64_t to) noexcept {
+void grain_mapping::close_range(const segment_state& s, std::uint64_t from, std::uint64_t to) noexcept {
   if (from == to) return;
   std::byte* const p = s.base + from;
-  if (!sys::map(p, to - from, PROT_NONE, sys::reserve_flags | MAP_FIXED))
-    die("mmap of an array's addresses", errno);
+  if (!sys::map(p, to - from, PROT_NONE, sys::reserve_flags | MAP_FIXED)) die("mmap of an array's addresses", errno);
 }
 
 // Where no slot with a page is left the kernel makes one at the first write to the frame's own.
@@ -125,8 +121,7 @@ bool grain_mapping::map_out(frame* f, block_access has) noexcept {
   return true;
 }
 
-void grain_mapping::map_out_together(std::span<frame* const> frames,
-                                     std::span<const block_access> has) noexcept {
+void grain_mapping::map_out_together(std::span<frame* const> frames, std::span<const block_access> has) noexcept {
   for (std::size_t i = 0, n; i < frames.size(); i += n) {
     n = protected_together(frames.subspan(i), has.subspan(i));
     std::byte* const first = frames[i]->segment->address(frames[i]->block);
@@ -160,10 +155,9 @@ std::size_t grain_mapping::protected_together(std::span<frame* const> frames,
 }
 
 void grain_mapping::protect(std::byte* from, std::byte* to, block_access left) noexcept {
-  if (!sys::userfault_protect(fd_, from, static_cast<std::size_t>(to - from),
-                              left == block_access::read ? UFFDIO_WRITEPROTECT_MODE_WP
-                                                         : UFFDIO_WRITEPROTECT_MODE_DONTWAKE,
-                              yield))
+  if (!sys::userfault_protect(
+          fd_, from, static_cast<std::size_t>(to - from),
+          left == block_access::read ? UFFDIO_WRITEPROTECT_MODE_WP : UFFDIO_WRITEPROTECT_MODE_DONTWAKE, yield))
     die("write protection of a grain", errno);
 }
 
@@ -180,8 +174,7 @@ void grain_mapping::give_up_page_tables(std::byte* where, std::size_t bytes) noe
 }
 
 void grain_mapping::discard(frame* f) noexcept {
-  if (!sys::advise(f->segment->address(f->block), f->mapped_bytes, MADV_DONTNEED))
-    die("madvise of a grain", errno);
+  if (!sys::advise(f->segment->address(f->block), f->mapped_bytes, MADV_DONTNEED)) die("madvise of a grain", errno);
 }
 
 }  // namespace ooc::detail

@@ -22,14 +22,12 @@ namespace ooc::detail {
 namespace {
 
 bool drop_listed(int self, const iovec* pages, std::size_t n, std::size_t bytes) noexcept {
-  return ::syscall(SYS_process_madvise, self, pages, n, MADV_DONTNEED, 0) ==
-         static_cast<long>(n * bytes);
+  return ::syscall(SYS_process_madvise, self, pages, n, MADV_DONTNEED, 0) == static_cast<long>(n * bytes);
 }
 
 }  // namespace
 
-page_dropper::page_dropper() noexcept
-    : self_(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0))) {
+page_dropper::page_dropper() noexcept : self_(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0))) {
   if (self_ < 0) return;
   std::byte* const page = sys::map(nullptr, page_bytes, PROT_READ | PROT_WRITE, sys::reserve_flags);
   const iovec it{page, page_bytes};

@@ -11,9 +11,7 @@ namespace ooc::detail {
 
 namespace {
 
-[[maybe_unused]] bool owned(const frame* f) noexcept {
-  return f->segment->at(f->block).state() == block_state::busy;
-}
+[[maybe_unused]] bool owned(const frame* f) noexcept { return f->segment->at(f->block).state() == block_state::busy; }
 
 }  // namespace
 
@@ -113,8 +111,7 @@ void resident_set::guess_dirty(frame* f) noexcept {
 }
 
 void resident_set::mark_clean(frame* f) noexcept {
-  if (f->dirty.exchange(false, std::memory_order_relaxed))
-    f->segment->dirty.fetch_sub(1, std::memory_order_relaxed);
+  if (f->dirty.exchange(false, std::memory_order_relaxed)) f->segment->dirty.fetch_sub(1, std::memory_order_relaxed);
   if (f->twin) pool_.give_back(std::exchange(f->twin, nullptr));
   delete std::exchange(f->doubt, nullptr);  // of dirty blocks only: never in a fault handler
   f->failed.store(false, std::memory_order_relaxed);
@@ -207,8 +204,7 @@ resident_set::victim resident_set::take_clean_victim(const segment_state* only, 
   };
   keep_from(order_.newest_active());
   keep_from(order_.newest_inactive());
-  const auto take = [&](frame* f, std::initializer_list<block_state> states)
-                        OOC_REQUIRES(pager_mutex) -> victim {
+  const auto take = [&](frame* f, std::initializer_list<block_state> states) OOC_REQUIRES(pager_mutex) -> victim {
     if (f->dirty.load(std::memory_order_relaxed) || (only && f->segment != only) ||
         std::find(stay.begin(), stay.begin() + n, f) != stay.begin() + n)
       return {};

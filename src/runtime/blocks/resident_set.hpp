@@ -1,7 +1,7 @@
 // The blocks that are in memory: how they get a frame, are mapped, age, and leave.
 //
-// Invariants: the frames of a segment are linked in segment_state::resident, resident_count of them.  A frame that stands in
-// the order of replacement is that of its block, and not pinned.
+// Invariants: the frames of a segment are linked in segment_state::resident, resident_count of them.  A frame that
+// stands in the order of replacement is that of its block, and not pinned.
 //
 // Owns the pager's lock, `pager_mutex` to clang.  It is taken for bookkeeping only: never across a
 // system call that moves pages, never while waiting for a block.  Functions that take a unique_lock
@@ -140,10 +140,8 @@ class resident_set {
   };
   victim take_clean_victim(const segment_state* only, kept keep) noexcept OOC_REQUIRES(pager_mutex);
   bool evict(lock_type& l, const segment_state* only, kept keep) noexcept OOC_REQUIRES(pager_mutex);
-  frame* obtain_linked(lock_type& l, segment_state& s, kept keep) noexcept
-      OOC_REQUIRES(pager_mutex);
-  frame* obtain(lock_type& l, segment_state& s, bool limited, kept keep) noexcept
-      OOC_REQUIRES(pager_mutex);
+  frame* obtain_linked(lock_type& l, segment_state& s, kept keep) noexcept OOC_REQUIRES(pager_mutex);
+  frame* obtain(lock_type& l, segment_state& s, bool limited, kept keep) noexcept OOC_REQUIRES(pager_mutex);
   void link(frame* f, segment_state& s) noexcept OOC_REQUIRES(pager_mutex);
   void unlink(frame* f) noexcept OOC_REQUIRES(pager_mutex);
 

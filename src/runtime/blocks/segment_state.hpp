@@ -46,7 +46,7 @@ struct segment_state {
   std::uint64_t pinned_blocks OOC_GUARDED_BY(pager_mutex) = 0;  ///< counting each pin
   std::uint64_t pinned_frames OOC_GUARDED_BY(pager_mutex) = 0;  ///< the same with their twins
   std::size_t transfers OOC_GUARDED_BY(pager_mutex) = 0;        ///< loads and stores in flight
-  std::size_t calls OOC_GUARDED_BY(pager_mutex) = 0;  ///< threads of the runtime within `source`
+  std::size_t calls OOC_GUARDED_BY(pager_mutex) = 0;            ///< threads of the runtime within `source`
   /// Threads within pager::write_back_all().
   std::size_t writers_at_end OOC_GUARDED_BY(pager_mutex) = 0;
   /// All that is decided by what has happened to its blocks.
@@ -69,25 +69,17 @@ struct segment_state {
 
   std::size_t block_bytes() const noexcept { return options.block_bytes; }
   /// Others may write to block b: it needs a twin.
-  bool twinned(block_index b) const noexcept {
-    return options.shared && !options.part.own.contains(b);
-  }
-  bool may_write(block_index b) const noexcept {
-    return options.writable && options.part.may_write.contains(b);
-  }
+  bool twinned(block_index b) const noexcept { return options.shared && !options.part.own.contains(b); }
+  bool may_write(block_index b) const noexcept { return options.writable && options.part.may_write.contains(b); }
   bool may_have_twins() const noexcept { return options.shared && options.writable; }
   /// Frames that block b may take.
-  std::uint64_t frames_of(block_index b) const noexcept {
-    return twinned(b) && may_write(b) ? 2 : 1;
-  }
+  std::uint64_t frames_of(block_index b) const noexcept { return twinned(b) && may_write(b) ? 2 : 1; }
   /// Memory in which this rank's part, with the rows beside it, could stay however much of it is
   /// modified; the whole array where there are no parts.
   std::uint64_t bytes_to_stay() const noexcept {
     if (parent) return 0;  // which counts them
     const std::uint64_t end = blocks.load(std::memory_order_relaxed);
-    const auto count = [end](const block_range& r) {
-      return std::min(r.last, end) - std::min({r.first, r.last, end});
-    };
+    const auto count = [end](const block_range& r) { return std::min(r.last, end) - std::min({r.first, r.last, end}); };
     const std::uint64_t near = count(options.part.near);
     const std::uint64_t twins = options.shared ? near - count(options.part.own) : 0;
     const std::uint64_t most = options.max_resident ? options.max_resident : near;
@@ -109,9 +101,7 @@ struct segment_state {
   /// Of a grain: the block that it is part of.
   block& block_of(block_index grain) const noexcept { return parent->at(grain / grains_in_block); }
   /// False for a grain whose block is not in grains (any more).
-  bool may_come_in(block_index b) const noexcept {
-    return !parent || block_of(b).state() == block_state::in_grains;
-  }
+  bool may_come_in(block_index b) const noexcept { return !parent || block_of(b).state() == block_state::in_grains; }
   /// The grains of some blocks.
   block_range grains_of(const block_range& r) const noexcept {
     const std::uint64_t n = grains->grains_in_block, end = grains->blocks.load(std::memory_order_relaxed);

@@ -10,11 +10,10 @@ namespace ooc::detail {
 
 void die(const char* what, int error) noexcept {
   char text[256];
-  const int n = std::snprintf(
-      text, sizeof text,
-      "oocarray: %s failed (errno %d)%s; the process ends, modified blocks "
-      "that were not written back are lost\n",
-      what, error, error == ENOMEM ? ": raise vm.max_map_count or use larger blocks" : "");
+  const int n = std::snprintf(text, sizeof text,
+                              "oocarray: %s failed (errno %d)%s; the process ends, modified blocks "
+                              "that were not written back are lost\n",
+                              what, error, error == ENOMEM ? ": raise vm.max_map_count or use larger blocks" : "");
   if (n > 0 && ::write(2, text, static_cast<std::size_t>(n)) < 0) { /* nobody left to tell */
   }
   ::_exit(fatal_exit_status);
@@ -23,9 +22,7 @@ void die(const char* what, int error) noexcept {
 namespace {
 
 constexpr int protection_of(block_access a) noexcept {
-  return a == block_access::none   ? PROT_NONE
-         : a == block_access::read ? PROT_READ
-                                   : PROT_READ | PROT_WRITE;
+  return a == block_access::none ? PROT_NONE : a == block_access::read ? PROT_READ : PROT_READ | PROT_WRITE;
 }
 
 /// Blocks have no access but while they are mapped with some; nothing else is to be prepared.
@@ -65,8 +62,7 @@ class signal_mapping final : public block_mapping {
   }
 
   void set_access(frame* f, block_access to) noexcept override {
-    if (!sys::protect(f->segment->address(f->block), f->segment->mapped_bytes(f->block),
-                      protection_of(to)))
+    if (!sys::protect(f->segment->address(f->block), f->segment->mapped_bytes(f->block), protection_of(to)))
       die("mprotect of a block", errno);
   }
 

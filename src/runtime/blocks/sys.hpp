@@ -33,9 +33,7 @@ inline std::byte* map(void* where, std::size_t bytes, int protection, int flags)
   return r == -1 ? nullptr : reinterpret_cast<std::byte*>(r);
 }
 
-inline bool unmap(void* where, std::size_t bytes) noexcept {
-  return ::syscall(SYS_munmap, where, bytes) == 0;
-}
+inline bool unmap(void* where, std::size_t bytes) noexcept { return ::syscall(SYS_munmap, where, bytes) == 0; }
 
 /// As map() anywhere, aligned (to a power of two of pages), with reserve_flags.
 inline std::byte* map_aligned(std::size_t bytes, std::size_t alignment, int protection) noexcept {
@@ -49,8 +47,7 @@ inline std::byte* map_aligned(std::size_t bytes, std::size_t alignment, int prot
 
 /// Moves the pages of [from, from+bytes) to `to`; the mapping at `from` stays, empty.
 inline bool move_pages(void* from, void* to, std::size_t bytes) noexcept {
-  return ::syscall(SYS_mremap, from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP,
-                   to) != -1;
+  return ::syscall(SYS_mremap, from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) != -1;
 }
 
 inline bool protect(void* where, std::size_t bytes, int protection) noexcept {
@@ -63,20 +60,17 @@ inline bool advise(void* where, std::size_t bytes, int advice) noexcept {
 
 /// Sleeps while `word` holds `seen`; returns at any wake-up, spurious ones included.
 inline void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t seen) noexcept {
-  ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAIT_PRIVATE, seen, nullptr,
-            nullptr, 0);
+  ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
 }
 
 inline void futex_wake_all(std::atomic<std::uint32_t>& word) noexcept {
-  ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAKE_PRIVATE, INT_MAX,
-            nullptr, nullptr, 0);
+  ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }
 
 inline std::uint64_t now_ns() noexcept {
   timespec t;
   ::clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u +
-         static_cast<std::uint64_t>(t.tv_nsec);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(t.tv_nsec);
 }
 
 }  // namespace ooc::detail::sys

@@ -12,16 +12,14 @@
 namespace ooc::detail {
 
 /// `bytes` is a multiple of 8, and so are the addresses.
-__attribute__((no_sanitize("thread"))) inline void copy_untracked(std::byte* to,
-                                                                  const std::byte* from,
+__attribute__((no_sanitize("thread"))) inline void copy_untracked(std::byte* to, const std::byte* from,
                                                                   std::size_t bytes) noexcept {
   auto* t = reinterpret_cast<std::uint64_t*>(to);
   const auto* f = reinterpret_cast<const volatile std::uint64_t*>(from);
   for (std::size_t i = 0; i < bytes / sizeof *t; ++i) t[i] = f[i];
 }
 
-__attribute__((no_sanitize("thread"))) inline bool equal_untracked(const std::byte* a,
-                                                                   const std::byte* b,
+__attribute__((no_sanitize("thread"))) inline bool equal_untracked(const std::byte* a, const std::byte* b,
                                                                    std::size_t bytes) noexcept {
   for (; bytes >= 8; a += 8, b += 8, bytes -= 8) {
     std::uint64_t x, y;
@@ -40,8 +38,7 @@ __attribute__((no_sanitize("thread"))) inline void touch_untracked(const std::by
 }
 
 /// One byte.
-__attribute__((no_sanitize("thread"))) inline void complement_untracked(
-    std::byte* to, const std::byte* from) noexcept {
+__attribute__((no_sanitize("thread"))) inline void complement_untracked(std::byte* to, const std::byte* from) noexcept {
   *to = ~*from;
 }
 

@@ -25,7 +25,7 @@ struct userfault_move {
 };
 inline constexpr unsigned long userfault_move_call = _IOWR(UFFDIO, 0x05, userfault_move);
 #endif
-inline constexpr std::uint64_t userfault_dont_wake = 1;  ///< the mode of MOVE and COPY
+inline constexpr std::uint64_t userfault_dont_wake = 1;             ///< the mode of MOVE and COPY
 inline constexpr std::uint64_t userfault_feature_exact = 1u << 11;  ///< addresses of faults
 inline constexpr std::uint64_t userfault_feature_move = 1u << 16;
 inline constexpr unsigned long new_userfault_call = _IO(UFFDIO, 0x00);  ///< of /dev/userfaultfd
@@ -39,8 +39,7 @@ inline constexpr int userfault_user_mode_only = 1;
 /// A descriptor that sees the faults of the program only, which takes no privilege from Linux 5.11 on; below 0:
 /// there is none (errno).
 inline int open_userfaultfd_for_user_faults() noexcept {
-  const int fd =
-      static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | userfault_user_mode_only));
+  const int fd = static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | userfault_user_mode_only));
   return fd >= 0 || errno != EINVAL ? fd : static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC));
 }
 
@@ -55,8 +54,8 @@ inline __u64 address_of(const void* p) noexcept { return reinterpret_cast<std::u
 
 /// How many bytes were moved: all of them, or as many as came before one that the kernel holds (errno).
 template <class F>
-std::size_t userfault_move_pages(int fd, void* to, void* from, std::size_t bytes,
-                                 std::uint64_t mode, F before_retry) noexcept {
+std::size_t userfault_move_pages(int fd, void* to, void* from, std::size_t bytes, std::uint64_t mode,
+                                 F before_retry) noexcept {
   std::size_t done = 0;
   while (done < bytes) {
     userfault_move m{address_of(to) + done, address_of(from) + done, bytes - done, mode, 0};
@@ -91,8 +90,7 @@ bool userfault_copy(int fd, void* to, const void* from, std::size_t bytes, std::
 
 /// UFFDIO_WRITEPROTECT_MODE_WP; or UFFDIO_WRITEPROTECT_MODE_DONTWAKE to give writing back.
 template <class F>
-bool userfault_protect(int fd, void* where, std::size_t bytes, std::uint64_t mode,
-                       F before_retry) noexcept {
+bool userfault_protect(int fd, void* where, std::size_t bytes, std::uint64_t mode, F before_retry) noexcept {
   for (;;) {
     uffdio_writeprotect w{{address_of(where), bytes}, mode};
     if (userfault_call(fd, UFFDIO_WRITEPROTECT, &w)) return true;

@@ -17,9 +17,8 @@ namespace ooc::detail {
 namespace {
 
 constexpr std::uint64_t both_modes = UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_WP;
-constexpr std::uint64_t features = UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_EVENT_REMAP |
-                                   UFFD_FEATURE_THREAD_ID | sys::userfault_feature_exact |
-                                   sys::userfault_feature_move;
+constexpr std::uint64_t features = UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_THREAD_ID |
+                                   sys::userfault_feature_exact | sys::userfault_feature_move;
 /// Up to here a copy costs less than mremap, with its event and the mapping that it leaves.
 constexpr std::size_t copied_at_most = 128 << 10;
 /// A frame, by the kernel, after a transfer has ended.
@@ -47,9 +46,7 @@ int open_descriptor(bool& serves_system_calls) noexcept {
   return static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | sys::userfault_user_mode_only));
 }
 
-[[noreturn]] void fail(const char* what) {
-  throw std::system_error(errno, std::generic_category(), what);
-}
+[[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
 // A touch of a missing page makes a table of page-table entries there, unless the addresses are for huge pages: and to
 // where a table is, the kernel does not move a huge page as one, it splits it for good.
@@ -84,8 +81,7 @@ userfault_mapping::~userfault_mapping() { ::close(fd_); }
 // --- addresses
 
 void userfault_mapping::add_frames(std::byte* region, std::size_t bytes) {
-  if (!sys::userfault_register(fd_, region, bytes, UFFDIO_REGISTER_MODE_WP))
-    fail("userfaultfd: registering frames");
+  if (!sys::userfault_register(fd_, region, bytes, UFFDIO_REGISTER_MODE_WP)) fail("userfaultfd: registering frames");
 }
 
 // Registered before anybody may touch it: a page of zeros would pass for data.
@@ -101,14 +97,12 @@ void userfault_mapping::open_range(const segment_state& s, std::uint64_t from, s
   }
 }
 
-void userfault_mapping::close_range(const segment_state& s, std::uint64_t from,
-                                    std::uint64_t to) noexcept {
+void userfault_mapping::close_range(const segment_state& s, std::uint64_t from, std::uint64_t to) noexcept {
   if (from == to) return;
   std::byte* const p = s.base + from;
   if (!sys::protect(p, to - from, PROT_NONE)) die("mprotect of an array's addresses", errno);
   sys::userfault_unregister(fd_, p, to - from);  // wakes who waits there
-  if (!sys::map(p, to - from, PROT_NONE, sys::reserve_flags | MAP_FIXED))
-    die("mmap of an array's addresses", errno);
+  if (!sys::map(p, to - from, PROT_NONE, sys::reserve_flags | MAP_FIXED)) die("mmap of an array's addresses", errno);
   const lock_guard l(mutex_);
   const auto within = [&](const std::byte* a) { return a >= p && a < p + (to - from); };
   std::erase_if(patches_, within);
@@ -124,8 +118,7 @@ void userfault_mapping::try_again() noexcept {
 }
 
 std::size_t userfault_mapping::move_pages(std::byte* from, std::byte* to, std::size_t bytes) noexcept {
-  return sys::userfault_move_pages(fd_, to, from, bytes, sys::userfault_dont_wake,
-                                   [this] { try_again(); });
+  return sys::userfault_move_pages(fd_, to, from, bytes, sys::userfault_dont_wake, [this] { try_again(); });
 }
 
 // Whoever has read into the frame past the page cache (O_DIRECT) is told so before the kernel lets go of its pages.
@@ -140,10 +133,9 @@ void userfault_mapping::move_frame(std::byte* from, std::byte* to, std::size_t b
 }
 
 bool userfault_mapping::protect(std::byte* where, std::size_t bytes, block_access to) noexcept {
-  return sys::userfault_protect(fd_, where, bytes,
-                                to == block_access::read ? UFFDIO_WRITEPROTECT_MODE_WP
-                                                         : UFFDIO_WRITEPROTECT_MODE_DONTWAKE,
-                                [this] { try_again(); });
+  return sys::userfault_protect(
+      fd_, where, bytes, to == block_access::read ? UFFDIO_WRITEPROTECT_MODE_WP : UFFDIO_WRITEPROTECT_MODE_DONTWAKE,
+      [this] { try_again(); });
 }
 
 // A page that the kernel has not given yet could not be moved, and would be missing at the block.
@@ -163,13 +155,11 @@ void userfault_mapping::map_in(frame* f, bool writable) noexcept {
   f->mapped_bytes = n;
   if (writable || !s.options.writable) {
     move_frame(f->memory, to, n);
-    if (!writable && !protect(to, n, block_access::read))
-      die("write protection of a block", errno);
+    if (!writable && !protect(to, n, block_access::read)) die("write protection of a block", errno);
   } else if (n <= copied_at_most) {
     copy_protected(f, n);
   } else {
-    if (!protect(f->memory, n, block_access::read))
-      die("write protection of a frame", errno);
+    if (!protect(f->memory, n, block_access::read)) die("write protection of a frame", errno);
     about_to_wait();
     if (!sys::move_pages(f->memory, to, n)) die("mremap of a frame", errno);
     // The registration of the frame comes along, which does not cover missing pages.
@@ -208,8 +198,7 @@ void userfault_mapping::copy_protected(frame* f, std::size_t bytes) noexcept {
 
 void userfault_mapping::set_access(frame* f, block_access to) noexcept {
   assert(to != block_access::none);
-  if (!protect(f->segment->address(f->block), f->mapped_bytes, to))
-    die("write protection of a block", errno);
+  if (!protect(f->segment->address(f->block), f->mapped_bytes, to)) die("write protection of a block", errno);
 }
 
 void userfault_mapping::discard(frame* f) noexcept {
@@ -249,8 +238,7 @@ void userfault_mapping::fence(std::byte* page, bool writes_only) noexcept {
     const lock_guard l(mutex_);
     fences_.push_back(page);
     fence_count_ = fences_.size();
-    if (!sys::protect(page, page_bytes, writes_only ? PROT_READ : PROT_NONE))
-      die("mprotect of a page", errno);
+    if (!sys::protect(page, page_bytes, writes_only ? PROT_READ : PROT_NONE)) die("mprotect of a page", errno);
   }
   wake(page);
 }

@@ -44,8 +44,7 @@ const std::vector<byte_run>& run_set::runs() const {
 
 run_set run_set::outside(std::span<const block_range> blocks, std::uint64_t block_bytes) const {
   std::vector<block_range> bytes, mine;
-  for (const block_range& r : blocks)
-    bytes.push_back({r.first * block_bytes, r.last * block_bytes});
+  for (const block_range& r : blocks) bytes.push_back({r.first * block_bytes, r.last * block_bytes});
   for (const byte_run& r : runs()) mine.push_back({r.offset, r.offset + r.length});
   run_set rest;
   for (const block_range& r : without(mine, bytes)) rest.add({r.first, r.last - r.first});
@@ -53,8 +52,7 @@ run_set run_set::outside(std::span<const block_range> blocks, std::uint64_t bloc
 }
 
 void run_set::compact() const {
-  std::sort(runs_.begin(), runs_.end(),
-            [](const byte_run& a, const byte_run& b) { return a.offset < b.offset; });
+  std::sort(runs_.begin(), runs_.end(), [](const byte_run& a, const byte_run& b) { return a.offset < b.offset; });
   std::size_t kept = 0;
   for (const byte_run& r : runs_) {
     byte_run* const last = kept ? &runs_[kept - 1] : nullptr;

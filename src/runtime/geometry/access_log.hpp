@@ -35,7 +35,7 @@ class run_set {
 
 /// One rank's accesses in one epoch.
 struct accesses {
-  run_set written;                       ///< elements that were changed
+  run_set written;  ///< elements that were changed
   /// Elements that were changed before the last sync_halo(), which told of them and did not show them to others: to
   /// be compared with what the others do from then on.
   run_set shown_to_nobody;

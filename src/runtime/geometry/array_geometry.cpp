@@ -21,19 +21,17 @@ namespace {
 constexpr std::uint64_t max_bytes = (std::uint64_t{1} << 63) - 1;
 
 [[noreturn]] void refuse(const geometry_options& o, const std::string& what) {
-  throw usage_error(errc::invalid_request,
-                    o.name.empty() ? what : "array '" + o.name + "': " + what);
+  throw usage_error(errc::invalid_request, o.name.empty() ? what : "array '" + o.name + "': " + what);
 }
 
 /// Returns the value, or refuses with the sizes that led past the limit.
 template <class T>
 T within_limit(const std::optional<T>& found, const geometry_options& o) {
   if (!found)
-    refuse(o,
-           "an array of extents " + to_string(o.extents) +
-               (o.max_extents == o.extents ? "" : " (up to " + to_string(o.max_extents) + ")") +
-               " with elements of " + std::to_string(o.element_size) +
-               " bytes passes the limit of 2^63 - 1 bytes; use smaller extents");
+    refuse(o, "an array of extents " + to_string(o.extents) +
+                  (o.max_extents == o.extents ? "" : " (up to " + to_string(o.max_extents) + ")") +
+                  " with elements of " + std::to_string(o.element_size) +
+                  " bytes passes the limit of 2^63 - 1 bytes; use smaller extents");
   return *found;
 }
 
@@ -66,8 +64,7 @@ void subtract(index_box b, const index_box& hole, std::size_t rank, F&& f) {
 /// The bytes of a row-major array that lie in block b, counted from the first element.
 byte_run image_of(const array_geometry& g, block_index b) noexcept {
   const std::uint64_t begin = std::max(b * g.block_bytes(), g.lead()) - g.lead();
-  const std::uint64_t end =
-      std::min((b + 1) * g.block_bytes() - g.lead(), g.elements() * g.element_size());
+  const std::uint64_t end = std::min((b + 1) * g.block_bytes() - g.lead(), g.elements() * g.element_size());
   return {begin, end - begin};
 }
 
@@ -76,8 +73,7 @@ byte_run image_of(const array_geometry& g, block_index b) noexcept {
 array_geometry::array_geometry(geometry_options options) : options_(std::move(options)) {
   const geometry_options& o = options_;
   rank_ = o.extents.size();
-  if (rank_ < 1 || rank_ > max_rank)
-    refuse(o, "an array has 1 to 8 dimensions, not " + std::to_string(rank_));
+  if (rank_ < 1 || rank_ > max_rank) refuse(o, "an array has 1 to 8 dimensions, not " + std::to_string(rank_));
   if (o.element_size == 0) refuse(o, "an element has at least 1 byte");
   if (options_.max_extents.empty()) options_.max_extents = o.extents;
   for (const auto* list : {&o.extents, &o.max_extents, &o.tile, &o.file_tile}) {
@@ -86,12 +82,13 @@ array_geometry::array_geometry(geometry_options options) : options_(std::move(op
                              : list == &o.max_extents ? "max_extents "
                                                       : "the tile ";
     if (list->size() != rank_)
-      refuse(o, name + to_string(*list) + (name.ends_with("s ") ? " have " : " has ") +
-                    std::to_string(list->size()) + " dimensions, the array " + std::to_string(rank_));
+      refuse(o, name + to_string(*list) + (name.ends_with("s ") ? " have " : " has ") + std::to_string(list->size()) +
+                    " dimensions, the array " + std::to_string(rank_));
     const bool tile = list == &o.tile || list == &o.file_tile;
     if (std::find(list->begin() + (tile ? 0 : 1), list->end(), 0u) != list->end())
-      refuse(o, name + to_string(*list) + (tile ? " contains a 0; every number must be at least 1"
-                                                : " contain a 0; only the first may be 0, all others are at least 1"));
+      refuse(o, name + to_string(*list) +
+                    (tile ? " contains a 0; every number must be at least 1"
+                          : " contain a 0; only the first may be 0, all others are at least 1"));
   }
   element_size_ = o.element_size;
   std::ranges::copy(o.extents, extents_.begin());
@@ -164,9 +161,7 @@ std::uint64_t array_geometry::run_bytes() const noexcept {
   return std::min(bytes, block_bytes_);
 }
 
-index_box array_geometry::whole() const noexcept {
-  return {{}, extents_};
-}
+index_box array_geometry::whole() const noexcept { return {{}, extents_}; }
 
 coordinates array_geometry::coordinates_of(std::uint64_t linear) const noexcept {
   coordinates c{};
@@ -205,8 +200,7 @@ index_box array_geometry::bounds(block_index b) const noexcept {
 }
 
 coordinates array_geometry::element_at(block_index b, std::uint64_t offset) const noexcept {
-  if (!tiled_)
-    return coordinates_of((std::max(b * block_bytes_ + offset, lead()) - lead()) / element_size_);
+  if (!tiled_) return coordinates_of((std::max(b * block_bytes_ + offset, lead()) - lead()) / element_size_);
   coordinates c = bounds(b).lower;
   std::uint64_t linear = offset / element_size_;
   for (std::size_t k = rank_; k-- > 0;) {
@@ -241,8 +235,7 @@ void array_geometry::for_each_box(block_index b, F&& f) const {
     // its repetitions as fit before the next larger one begins.
     std::size_t k = rank_ - 1;
     std::uint64_t unit = 1;
-    while (k > 0 && at % (unit * extents_[k]) == 0 && last - at >= unit * extents_[k])
-      unit *= extents_[k--];
+    while (k > 0 && at % (unit * extents_[k]) == 0 && last - at >= unit * extents_[k]) unit *= extents_[k--];
     const coordinates c = coordinates_of(at);
     const std::uint64_t count = std::min((last - at) / unit, extents_[k] - c[k]);
     index_box box;
@@ -267,8 +260,7 @@ request array_geometry::block_request(block_index b) const {
     // of padding in a resize() is made fill then.
     const index_box box = bounds(b);
     if (empty(box, rank_)) return {};
-    return request::contiguous(b * file_.tile_step,
-                               (box.upper[0] - box.lower[0]) * file_.stride[0]);
+    return request::contiguous(b * file_.tile_step, (box.upper[0] - box.lower[0]) * file_.stride[0]);
   }
   return outside_request(b, {});
 }
@@ -358,8 +350,7 @@ std::vector<byte_run> array_geometry::runs_of(const index_box& box) const {
   coordinates c = box.lower;
   for (;;) {
     for (c[inner] = box.lower[inner]; c[inner] < box.upper[inner];) {
-      const std::uint64_t end =
-          std::min(box.upper[inner], (c[inner] / memory_.tile[inner] + 1) * memory_.tile[inner]);
+      const std::uint64_t end = std::min(box.upper[inner], (c[inner] / memory_.tile[inner] + 1) * memory_.tile[inner]);
       const byte_run run{memory_.offset(c), (end - c[inner]) * element_size_};
       if (!runs.empty() && runs.back().offset + runs.back().length == run.offset)
         runs.back().length += run.length;
@@ -424,8 +415,8 @@ std::uint64_t chunked_bytes(const request& r, std::uint64_t chunk, std::uint64_t
   return bytes;
 }
 
-std::vector<std::uint64_t> default_tile(std::span<const std::uint64_t> extents,
-                                        std::uint64_t element_size, std::uint64_t target_bytes) {
+std::vector<std::uint64_t> default_tile(std::span<const std::uint64_t> extents, std::uint64_t element_size,
+                                        std::uint64_t target_bytes) {
   std::vector<std::uint64_t> tile(extents.size(), 1);
   std::uint64_t elements = std::bit_floor(std::max<std::uint64_t>(target_bytes / element_size, 1));
   // Double the smallest side that may still grow; the last of equals, which is contiguous in rows.

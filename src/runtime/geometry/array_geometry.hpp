@@ -47,9 +47,7 @@ struct index_box {
   coordinates upper{};
 };
 
-constexpr std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) noexcept {
-  return a / b + (a % b != 0);
-}
+constexpr std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) noexcept { return a / b + (a % b != 0); }
 
 inline bool overlap(const index_box& a, const index_box& b, std::size_t rank) noexcept {
   for (std::size_t k = 0; k < rank; ++k)
@@ -70,11 +68,11 @@ struct geometry_options {
   std::vector<std::uint64_t> extents = {};  ///< slowest first; each but the first at least 1
   std::uint64_t element_size = 1;
   std::vector<std::uint64_t> max_extents = {};  ///< limits of the extents; empty: the present ones
-  std::uint64_t block_bytes = 0;              ///< layout_right: multiple of 4 KiB; ignored if tiled
-  std::uint64_t lead = 0;                     ///< below 4 KiB; ignored if tiled
-  std::vector<std::uint64_t> tile = {};       ///< memory tile: layout_tiled; empty: layout_right
-  std::vector<std::uint64_t> file_tile = {};  ///< tile in the file; empty: row_major
-  std::string name = {};                      ///< path, for messages
+  std::uint64_t block_bytes = 0;                ///< layout_right: multiple of 4 KiB; ignored if tiled
+  std::uint64_t lead = 0;                       ///< below 4 KiB; ignored if tiled
+  std::vector<std::uint64_t> tile = {};         ///< memory tile: layout_tiled; empty: layout_right
+  std::vector<std::uint64_t> file_tile = {};    ///< tile in the file; empty: row_major
+  std::string name = {};                        ///< path, for messages
 };
 
 /// A run of bytes.
@@ -95,9 +93,7 @@ class array_geometry {
   std::size_t rank() const noexcept { return rank_; }
   std::span<const std::uint64_t> extents() const noexcept { return {extents_.data(), rank_}; }
   /// Shape of a memory tile; layout_right: empty.
-  std::span<const std::uint64_t> tile() const noexcept {
-    return {tile_.data(), tiled_ ? rank_ : 0};
-  }
+  std::span<const std::uint64_t> tile() const noexcept { return {tile_.data(), tiled_ ? rank_ : 0}; }
   /// Shape of a tile of the file; row_major: empty.
   std::span<const std::uint64_t> file_tile() const noexcept { return options_.file_tile; }
   std::uint64_t element_size() const noexcept { return element_size_; }
@@ -191,8 +187,8 @@ std::uint64_t chunked_bytes(const request& r, std::uint64_t chunk, std::uint64_t
 
 /// A tile whose sides are powers of two, as square as the extents allow, of at most `target_bytes`
 /// (but at least one element).
-std::vector<std::uint64_t> default_tile(std::span<const std::uint64_t> extents,
-                                        std::uint64_t element_size, std::uint64_t target_bytes);
+std::vector<std::uint64_t> default_tile(std::span<const std::uint64_t> extents, std::uint64_t element_size,
+                                        std::uint64_t target_bytes);
 
 /// "{512, 512}", for messages.
 std::string to_string(std::span<const std::uint64_t> list);

@@ -10,9 +10,7 @@ namespace {
 
 constexpr std::uint64_t max_bytes = std::numeric_limits<std::int64_t>::max();
 
-[[noreturn]] void refuse(const std::string& what) {
-  throw usage_error(errc::invalid_request, "blocking: " + what);
-}
+[[noreturn]] void refuse(const std::string& what) { throw usage_error(errc::invalid_request, "blocking: " + what); }
 
 }  // namespace
 
@@ -31,8 +29,8 @@ std::string block_coordinates::text() const {
 void blocking::check() const {
   const std::size_t d = ne.size();
   if (d == 0 || d > block_coordinates::max_dimensions)
-    refuse("ne has " + std::to_string(d) + " dimensions; 1 to " +
-           std::to_string(block_coordinates::max_dimensions) + " are possible");
+    refuse("ne has " + std::to_string(d) + " dimensions; 1 to " + std::to_string(block_coordinates::max_dimensions) +
+           " are possible");
   if (nb.size() != d || (!bf.empty() && bf.size() != d))
     refuse("ne, nb and bf have " + std::to_string(d) + ", " + std::to_string(nb.size()) + " and " +
            std::to_string(bf.size()) + " dimensions; they must agree (bf may be empty)");
@@ -41,15 +39,13 @@ void blocking::check() const {
   for (std::size_t i = 0; i < d; ++i) {
     if (ne[i] == 0 || nb[i] == 0 || (!bf.empty() && bf[i] == 0))
       refuse("ne, nb or bf is 0 in dimension " + std::to_string(i + 1));
-    if (__builtin_mul_overflow(bytes, ne[i], &bytes) ||
-        __builtin_mul_overflow(bytes, nb[i], &bytes) || bytes > max_bytes)
+    if (__builtin_mul_overflow(bytes, ne[i], &bytes) || __builtin_mul_overflow(bytes, nb[i], &bytes) ||
+        bytes > max_bytes)
       refuse("the matrix has 2^63 bytes or more; make rs, ne or nb smaller");
   }
 }
 
-std::uint64_t blocking::factor(std::size_t i) const noexcept {
-  return bf.empty() ? 1 : std::min(bf[i], nb[i]);
-}
+std::uint64_t blocking::factor(std::size_t i) const noexcept { return bf.empty() ? 1 : std::min(bf[i], nb[i]); }
 
 std::uint64_t blocking::file_bytes() const noexcept {
   std::uint64_t bytes = rs;
@@ -98,8 +94,7 @@ record_box blocking::block_box(const block_coordinates& block) const noexcept {
 
 std::uint64_t blocking::superblock_of(const block_coordinates& block) const noexcept {
   std::uint64_t number = 0;
-  for (std::size_t i = dimensions(); i-- > 0;)
-    number = number * superblocks(i) + block[i] / factor(i);
+  for (std::size_t i = dimensions(); i-- > 0;) number = number * superblocks(i) + block[i] / factor(i);
   return number;
 }
 

@@ -61,8 +61,7 @@ class bounding_box {
 
 run_set bytes_of(const std::vector<block_range>& blocks, std::uint64_t block_bytes) {
   run_set runs;
-  for (const block_range& r : blocks)
-    runs.add({r.first * block_bytes, (r.last - r.first) * block_bytes});
+  for (const block_range& r : blocks) runs.add({r.first * block_bytes, (r.last - r.first) * block_bytes});
   return runs;
 }
 
@@ -72,8 +71,7 @@ struct two_sets {
 
 }  // namespace
 
-std::vector<conflict> find_conflicts(const array_geometry& g,
-                                     const std::vector<accesses>& by_rank) {
+std::vector<conflict> find_conflicts(const array_geometry& g, const std::vector<accesses>& by_rank) {
   std::vector<conflict> found;
   for (std::size_t r = 0; r < by_rank.size(); ++r)
     for (std::size_t w = 0; w < by_rank.size(); ++w) {
@@ -81,20 +79,16 @@ std::vector<conflict> find_conflicts(const array_geometry& g,
       const accesses &first = by_rank[r], &second = by_rank[w];
       const auto look = [&](conflict::kind what, std::initializer_list<two_sets> pairs) {
         bounding_box box(g);
-        for (const auto& [a, b] : pairs)
-          intersect(a.runs(), b.runs(), [&](const byte_run& run) { box.add(run); });
-        if (box.get())
-          found.push_back({what, static_cast<int>(r), static_cast<int>(w), *box.get()});
+        for (const auto& [a, b] : pairs) intersect(a.runs(), b.runs(), [&](const byte_run& run) { box.add(run); });
+        if (box.get()) found.push_back({what, static_cast<int>(r), static_cast<int>(w), *box.get()});
       };
       if (r < w)  // what both had told before was compared then
         look(conflict::kind::both_wrote, {{first.written, second.written},
                                           {first.written, second.shown_to_nobody},
                                           {first.shown_to_nobody, second.written}});
-      look(conflict::kind::read_element,
-           {{first.read, second.written}, {first.read, second.shown_to_nobody}});
+      look(conflict::kind::read_element, {{first.read, second.written}, {first.read, second.shown_to_nobody}});
       const run_set blocks = bytes_of(first.read_blocks, g.block_bytes());
-      look(conflict::kind::read_block,
-           {{blocks, second.written}, {blocks, second.shown_to_nobody}});
+      look(conflict::kind::read_block, {{blocks, second.written}, {blocks, second.shown_to_nobody}});
     }
   return found;
 }
@@ -106,9 +100,7 @@ std::string describe(const std::vector<conflict>& all, std::size_t rank_of_array
     const std::string first = std::to_string(c.first), second = std::to_string(c.second);
     if (i > 0) text += "; ";
     switch (c.what) {
-      case conflict::kind::both_wrote:
-        text += "ranks " + first + " and " + second + " both wrote elements of";
-        break;
+      case conflict::kind::both_wrote: text += "ranks " + first + " and " + second + " both wrote elements of"; break;
       case conflict::kind::read_element:
         text += "rank " + first + " read through at() what rank " + second + " wrote of";
         break;
@@ -120,8 +112,7 @@ std::string describe(const std::vector<conflict>& all, std::size_t rank_of_array
     const std::span<const std::uint64_t> upper(c.box.upper.data(), rank_of_array);
     text += " the box " + to_string(lower) + " to " + to_string(upper);
   }
-  if (all.size() > most_described)
-    text += "; and " + std::to_string(all.size() - most_described) + " more";
+  if (all.size() > most_described) text += "; and " + std::to_string(all.size() - most_described) + " more";
   return text;
 }
 

@@ -37,22 +37,19 @@ void element_batch::assign(const element_indices& list, std::size_t first, std::
 
 void check_indices(const array_geometry& g, const element_indices& list, const std::string& call) {
   const auto refuse = [&](std::size_t i, const std::string& why) {
-    throw std::out_of_range(call + ": the index " +
-                            to_string({list.first + i * list.numbers, list.numbers}) +
+    throw std::out_of_range(call + ": the index " + to_string({list.first + i * list.numbers, list.numbers}) +
                             " at position " + std::to_string(i) + " of the indices is outside " + why);
   };
   const bool flat = list.numbers == 1;
   for (std::size_t i = 0; i < list.count; ++i) {
     const std::size_t* const index = list.first + i * list.numbers;
     if (flat) {
-      if (*index >= g.elements())
-        refuse(i, "the " + std::to_string(g.elements()) + " elements of the array");
+      if (*index >= g.elements()) refuse(i, "the " + std::to_string(g.elements()) + " elements of the array");
       continue;
     }
     for (std::size_t k = 0; k < g.rank(); ++k)
       if (index[k] >= g.extents()[k])
-        refuse(i, "the extent " + std::to_string(g.extents()[k]) + " of dimension " +
-                      std::to_string(k));
+        refuse(i, "the extent " + std::to_string(g.extents()[k]) + " of dimension " + std::to_string(k));
   }
 }
 

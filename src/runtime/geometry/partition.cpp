@@ -1,8 +1,9 @@
 #include "runtime/geometry/partition.hpp"
-#include "storage/base/page.hpp"
 
 #include <algorithm>
 #include <numeric>
+
+#include "storage/base/page.hpp"
 
 namespace ooc::detail {
 namespace {
@@ -21,8 +22,7 @@ std::uint64_t largest_part(std::uint64_t rows, std::uint64_t unit, std::uint64_t
 
 bool about_even(std::uint64_t largest, std::uint64_t rows, std::uint64_t parts) {
   return largest == ceil_div(rows, parts) ||
-         static_cast<double>(largest) <=
-             1.25 * static_cast<double>(rows) / static_cast<double>(parts);
+         static_cast<double>(largest) <= 1.25 * static_cast<double>(rows) / static_cast<double>(parts);
 }
 
 /// The least common multiple; 0 where it is beyond `limit`.
@@ -46,8 +46,7 @@ block_range joined(const std::vector<block_range>& list) {
 
 }  // namespace
 
-index_box part_of(const array_geometry& g, const striping& s, std::uint64_t index,
-                  std::uint64_t parts) {
+index_box part_of(const array_geometry& g, const striping& s, std::uint64_t index, std::uint64_t parts) {
   const std::uint64_t rows = g.extents()[0];
   index_box part = g.whole();
   if (const std::uint64_t stripe = rows_in_stripe(g, s, parts)) {
@@ -71,8 +70,7 @@ std::uint64_t equal_parts(const array_geometry& g, std::uint64_t parts) {
   const std::uint64_t rows = g.extents()[0];
   const std::uint64_t together = rows_together(g);
   const std::uint64_t in_pages = page_bytes / std::gcd(bytes_together(g), page_bytes) * together;
-  for (const std::uint64_t unit :
-       {common_multiple(rows_in_whole_blocks(g), together, rows), in_pages, together}) {
+  for (const std::uint64_t unit : {common_multiple(rows_in_whole_blocks(g), together, rows), in_pages, together}) {
     if (unit == 0) continue;
     const std::uint64_t largest = largest_part(rows, unit, parts);
     if (about_even(largest, rows, parts)) return largest;

@@ -15,8 +15,7 @@ namespace ooc::detail {
 
 /// The elements of part `index` of `parts` of an array in a file with these stripes; empty where there
 /// are more parts than rows.
-index_box part_of(const array_geometry& g, const striping& s, std::uint64_t index,
-                  std::uint64_t parts);
+index_box part_of(const array_geometry& g, const striping& s, std::uint64_t index, std::uint64_t parts);
 
 /// Rows in a part where all parts are equal, but for the last ones, which may have fewer or none: each
 /// lies together in the file, and can be a stripe of it.  They end where blocks end, or where 4 KiB of

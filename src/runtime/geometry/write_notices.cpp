@@ -13,9 +13,7 @@ void put(std::vector<std::byte>& to, std::uint64_t n) {
   to.push_back(static_cast<std::byte>(n));
 }
 
-[[noreturn]] void malformed() {
-  throw integrity_error(errc::corrupt, "a write notice of another rank cannot be read");
-}
+[[noreturn]] void malformed() { throw integrity_error(errc::corrupt, "a write notice of another rank cannot be read"); }
 
 std::uint64_t get(std::span<const std::byte>& from) {
   std::uint64_t n = 0;
@@ -38,8 +36,7 @@ std::vector<std::byte> packed_notice(std::span<const block_range> which) {
     const std::uint64_t skipped = which[i].first - at;
     const std::uint64_t written = which[i].last - which[i].first;
     std::uint64_t times = 0;
-    for (; i < which.size() && which[i].first - at == skipped &&
-           which[i].last - which[i].first == written;
+    for (; i < which.size() && which[i].first - at == skipped && which[i].last - which[i].first == written;
          ++i, ++times)
       at = which[i].last;
     put(bytes, skipped);
@@ -65,8 +62,7 @@ std::vector<block_range> unpacked_notice(std::span<const std::byte> bytes) {
 }
 
 std::vector<block_range> merged(std::vector<block_range> ranges) {
-  std::sort(ranges.begin(), ranges.end(),
-            [](const block_range& a, const block_range& b) { return a.first < b.first; });
+  std::sort(ranges.begin(), ranges.end(), [](const block_range& a, const block_range& b) { return a.first < b.first; });
   std::vector<block_range> result;
   for (const block_range& r : ranges) {
     if (r.first == r.last) continue;
@@ -78,8 +74,7 @@ std::vector<block_range> merged(std::vector<block_range> ranges) {
   return result;
 }
 
-std::vector<block_range> without(std::span<const block_range> ranges,
-                                 std::span<const block_range> others) {
+std::vector<block_range> without(std::span<const block_range> ranges, std::span<const block_range> others) {
   std::vector<block_range> rest;
   auto next = others.begin();
   for (block_range r : ranges) {

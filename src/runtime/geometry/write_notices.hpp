@@ -23,7 +23,6 @@ std::vector<block_range> unpacked_notice(std::span<const std::byte> bytes);
 std::vector<block_range> merged(std::vector<block_range> ranges);
 
 /// The parts of `ranges` that lie in none of `others`.  Both ascend, no two overlap.
-std::vector<block_range> without(std::span<const block_range> ranges,
-                                 std::span<const block_range> others);
+std::vector<block_range> without(std::span<const block_range> ranges, std::span<const block_range> others);
 
 }  // namespace ooc::detail

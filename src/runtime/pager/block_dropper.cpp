@@ -17,8 +17,7 @@ bool has_modified_parts(const frame& f) noexcept OOC_REQUIRES(pager_mutex) {
 
 }  // namespace
 
-segment::invalidated block_dropper::invalidate(segment_state& s,
-                                               std::span<const block_range> which, bool discard) {
+segment::invalidated block_dropper::invalidate(segment_state& s, std::span<const block_range> which, bool discard) {
   std::vector<block_index> resident;
   {
     guarded_lock g(state_.mutex());
@@ -83,8 +82,8 @@ segment::invalidated block_dropper::drop(segment_state& s, block_index index, bo
 }
 
 // A block in memory is marked where its next touch will be a fault, which uses the mark up; it counts if the block is
-// evicted before.  So the access to a block that may be read is taken away: a read that nobody sees would leave the mark,
-// and a later write of a part would then store zeros in place of what was read.  A pinned block is not marked.
+// evicted before.  So the access to a block that may be read is taken away: a read that nobody sees would leave the
+// mark, and a later write of a part would then store zeros in place of what was read.  A pinned block is not marked.
 void block_dropper::promise(segment_state& s, std::span<const block_range> which) {
   signals_blocked no_signals;
   for (const block_range& r : which)
@@ -99,8 +98,7 @@ void block_dropper::promise(segment_state& s, std::span<const block_range> which
         if (b.state() == block_state::loading) drop_partial(s.frame_of(b));
         continue;
       }
-      if (is_transient(state) || state == block_state::rw || state == block_state::in_grains ||
-          !b.try_take(state))
+      if (is_transient(state) || state == block_state::rw || state == block_state::in_grains || !b.try_take(state))
         continue;
       if (state == block_state::out) {
         b.promised.store(1, std::memory_order_relaxed);

@@ -21,8 +21,7 @@ class block_dropper {
   explicit block_dropper(pager_state& state) noexcept : state_(state) {}
 
   // See segment.hpp for what these promise.
-  segment::invalidated invalidate(segment_state& s, std::span<const block_range> which,
-                                  bool discard);
+  segment::invalidated invalidate(segment_state& s, std::span<const block_range> which, bool discard);
   void promise(segment_state& s, std::span<const block_range> which);
   void clear_promises(segment_state& s, std::span<const block_range> which);
   /// Takes all blocks of a segment that closes out of memory.  Nobody uses it any more.

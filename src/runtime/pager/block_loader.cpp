@@ -71,10 +71,10 @@ bool block_loader::fetch(unique_lock& l, segment_state& s, std::span<const block
   frame* to_be_touched = nullptr;
   bool room = true;
   for (const block_index index : which) {
-    if (index >= std::min(s.blocks.load(std::memory_order_relaxed), s.held_off)) continue;  // cut off since it was wanted
+    if (index >= std::min(s.blocks.load(std::memory_order_relaxed), s.held_off))
+      continue;  // cut off since it was wanted
     block& b = s.at(index);
-    const load_part part =
-        b.promised.load(std::memory_order_relaxed) ? load_part::outside_promise : load_part::whole;
+    const load_part part = b.promised.load(std::memory_order_relaxed) ? load_part::outside_promise : load_part::whole;
     if (s.source->nothing_to_load(index, part)) continue;
     grain_hold hold(s, index);
     if (!hold) continue;
@@ -130,17 +130,14 @@ void block_loader::load(frame* f, load_part part) {
   segment_state& s = *f->segment;
   const block_index b = f->block;
   f->cls->mapping->before_load(f);
-  if (part == load_part::outside_promise && !f->zeroed)
-    std::memset(f->memory, 0, s.block_bytes());
+  if (part == load_part::outside_promise && !f->zeroed) std::memset(f->memory, 0, s.block_bytes());
   f->zeroed = false;
   if (s.source->nothing_to_load(b, part)) {
     on_loaded(f, {}, 0);
     return;
   }
   try {
-    s.source->load(b, part, f->memory, [this, f](const failure& r, std::uint64_t bytes) {
-      on_loaded(f, r, bytes);
-    });
+    s.source->load(b, part, f->memory, [this, f](const failure& r, std::uint64_t bytes) { on_loaded(f, r, bytes); });
   } catch (const std::exception& e) {
     on_loaded(f, {std::make_error_code(std::errc::not_enough_memory), e.what()}, 0);
   }
@@ -167,8 +164,7 @@ void block_loader::on_loaded(frame* f, const failure& result, std::uint64_t byte
       // The threads that wait for it sleep on until the service thread ends the process.
       state_.fail(described(s, f->block, "cannot be read", result));
     } else {
-      if (word & waiters_bit)
-        s.load_errors[f->block] = described(s, f->block, "cannot be read", result);
+      if (word & waiters_bit) s.load_errors[f->block] = described(s, f->block, "cannot be read", result);
       f->past.read_ahead = false;
       state_.memory.release(f);
     }
@@ -216,8 +212,7 @@ void block_loader::map_ahead(unique_lock& l, frame* f) {
 }
 
 // As start_load(), for whole blocks of one segment.
-void block_loader::start_joint_load(unique_lock& l, segment_state& s,
-                                    std::span<frame* const> frames) {
+void block_loader::start_joint_load(unique_lock& l, segment_state& s, std::span<frame* const> frames) {
   std::array<block_place, most_together> places;
   for (std::size_t i = 0; i < frames.size(); ++i) {
     frames[i]->partial = frames[i]->zeroed = false;
@@ -229,9 +224,7 @@ void block_loader::start_joint_load(unique_lock& l, segment_state& s,
     const unlocked gap(l, state_.mutex());
     s.source->load_together({places.data(), frames.size()},
                             [this, all = std::vector<frame*>(frames.begin(), frames.end())](
-                                const failure& r, std::uint64_t bytes) {
-                              on_joint_load(all, r, bytes);
-                            });
+                                const failure& r, std::uint64_t bytes) { on_joint_load(all, r, bytes); });
   } catch (const std::exception& e) {
     const unlocked gap(l, state_.mutex());
     on_joint_load(frames, {std::make_error_code(std::errc::not_enough_memory), e.what()}, 0);
@@ -240,8 +233,7 @@ void block_loader::start_joint_load(unique_lock& l, segment_state& s,
 }
 
 // A failure does not say which block it is about: each is then loaded by itself.
-void block_loader::on_joint_load(std::span<frame* const> frames, const failure& result,
-                                 std::uint64_t bytes) {
+void block_loader::on_joint_load(std::span<frame* const> frames, const failure& result, std::uint64_t bytes) {
   const std::uint64_t each = bytes / frames.size();
   std::uint64_t rest = bytes % frames.size();
   for (frame* f : frames) {
@@ -266,8 +258,7 @@ void block_loader::on_joint_load(std::span<frame* const> frames, const failure& 
 
 void block_loader::count_read(segment_state& s, block_index b, std::uint64_t bytes) noexcept {
   counters::add(state_.memory.count().bytes_read, bytes);
-  if (s.at(b).known.exchange(1, std::memory_order_relaxed))
-    counters::add(state_.memory.count().bytes_reread, bytes);
+  if (s.at(b).known.exchange(1, std::memory_order_relaxed)) counters::add(state_.memory.count().bytes_reread, bytes);
 }
 
 }  // namespace ooc::detail

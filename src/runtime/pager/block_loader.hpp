@@ -35,9 +35,7 @@ class block_loader {
   bool start_miss(unique_lock& l, const touch_event& e) OOC_REQUIRES(pager_mutex);
 
   /// Starts the load for which grains::merge() has given a frame.
-  void load_merged(unique_lock& l, frame* f) OOC_REQUIRES(pager_mutex) {
-    start_load(l, f, load_part::whole);
-  }
+  void load_merged(unique_lock& l, frame* f) OOC_REQUIRES(pager_mutex) { start_load(l, f, load_part::whole); }
 
   /// For a fault handler: reads a block that is out in the calling thread, so that it is `ready`.  False where that
   /// takes more than a frame that is to be had and one read.
@@ -53,8 +51,7 @@ class block_loader {
   void load(frame* f, load_part part);
   void map_ahead(unique_lock& l, frame* f) OOC_REQUIRES(pager_mutex);
   void on_loaded(frame* f, const failure& result, std::uint64_t bytes);
-  void start_joint_load(unique_lock& l, segment_state& s, std::span<frame* const> frames)
-      OOC_REQUIRES(pager_mutex);
+  void start_joint_load(unique_lock& l, segment_state& s, std::span<frame* const> frames) OOC_REQUIRES(pager_mutex);
   void on_joint_load(std::span<frame* const> frames, const failure& result, std::uint64_t bytes);
   void count_read(segment_state& s, block_index b, std::uint64_t bytes) noexcept;
 

@@ -13,8 +13,7 @@ namespace {
 
 /// Whether the block as a whole is not in memory, yet or any more.
 bool is_missing(block_state s) noexcept {
-  return s == block_state::out || s == block_state::queued || s == block_state::loading ||
-         s == block_state::in_grains;
+  return s == block_state::out || s == block_state::queued || s == block_state::loading || s == block_state::in_grains;
 }
 
 }  // namespace
@@ -45,8 +44,7 @@ failure block_pins::pin(segment_state& s, std::span<const block_range> which, ac
   return {};
 }
 
-void block_pins::unpin(segment_state& s, std::span<const block_range> which,
-                       access_mode mode) noexcept {
+void block_pins::unpin(segment_state& s, std::span<const block_range> which, access_mode mode) noexcept {
   guarded_lock g(state_.mutex());
   for (const block_range& r : which)
     for (block_index b = r.first; b < r.last; ++b) {

@@ -20,8 +20,7 @@ namespace ooc::detail {
 
 class block_pins {
  public:
-  block_pins(pager_state& state, memory_budget& budget, prefetcher& ahead, fault_server& faults,
-             grains& parts) noexcept
+  block_pins(pager_state& state, memory_budget& budget, prefetcher& ahead, fault_server& faults, grains& parts) noexcept
       : state_(state), budget_(budget), ahead_(ahead), faults_(faults), grains_(parts) {}
 
   /// All or nothing; see segment::pin().

@@ -29,8 +29,7 @@ void block_writer::start_store(unique_lock& l, store_job job, store_batch* batch
   frame* const f = job.f;
   segment_state& s = *f->segment;
   assert(f->dirty.load(std::memory_order_relaxed) && !f->copying);
-  assert(s.at(f->block).state() ==
-         (job.then == block_state::ro ? block_state::flush : block_state::writing));
+  assert(s.at(f->block).state() == (job.then == block_state::ro ? block_state::flush : block_state::writing));
   state_.store_begins(s);
   state_.call_begins(s);
   if (job.group) job.group->begin();
@@ -79,8 +78,7 @@ void block_writer::send(unique_lock& l, store_batch& batch) {
 }
 
 // A failure does not say which block it is about: each is then stored by itself.
-void block_writer::on_stored_together(std::span<const store_job> jobs, const failure& result,
-                                      std::uint64_t bytes) {
+void block_writer::on_stored_together(std::span<const store_job> jobs, const failure& result, std::uint64_t bytes) {
   counters::add(state_.memory.count().bytes_written, bytes);
   for (const store_job& job : jobs) {
     if (!result || jobs.size() == 1) {
@@ -113,8 +111,9 @@ void block_writer::send(frame* f, const std::byte* from, std::function<void(cons
         auto doubt = std::make_unique<bytes_in_doubt>(from, f->twin->memory, bytes);
         delete std::exchange(f->doubt, doubt.release());
       } catch (const std::bad_alloc&) {
-        r.what += "; there was no memory to record what of it may have arrived all the same, so "
-                  "elements that return to a former value may not be sent again";
+        r.what +=
+            "; there was no memory to record what of it may have arrived all the same, so "
+            "elements that return to a former value may not be sent again";
       }
     }
     done(r);
@@ -124,16 +123,12 @@ void block_writer::send(frame* f, const std::byte* from, std::function<void(cons
     if (f->twin) {
       std::byte* const twin = f->twin->memory;
       if (f->doubt) f->doubt->spoil(twin, from);
-      if (const failure refused = s.source->refusal(f->block, from, twin))
-        return answered(refused, false, 0);
+      if (const failure refused = s.source->refusal(f->block, from, twin)) return answered(refused, false, 0);
       any_sent = true;
-      s.source->store_diff(
-          f->block, from, twin,
-          [answered](const failure& r, std::uint64_t sent) { answered(r, true, sent); });
+      s.source->store_diff(f->block, from, twin,
+                           [answered](const failure& r, std::uint64_t sent) { answered(r, true, sent); });
     } else {
-      s.source->store(f->block, from, [answered](const failure& r, std::uint64_t sent) {
-        answered(r, false, sent);
-      });
+      s.source->store(f->block, from, [answered](const failure& r, std::uint64_t sent) { answered(r, false, sent); });
     }
   } catch (const std::exception& e) {
     answered({std::make_error_code(std::errc::not_enough_memory), e.what()}, any_sent, 0);
@@ -167,13 +162,11 @@ void block_writer::on_stored(const store_job& job, const failure& result) {
 // kernel holds it.  The block
 // must be dirty.  An active one may be taken as well: it is unmapped.  `swept`: a sweep has just left
 // it.
-bool block_writer::clean(unique_lock& l, frame* f, std::shared_ptr<in_flight> group, store_batch* batch,
-                         bool swept) {
+bool block_writer::clean(unique_lock& l, frame* f, std::shared_ptr<in_flight> group, store_batch* batch, bool swept) {
   if (!f->dirty.load(std::memory_order_relaxed) || f->pins || f->copying) return false;
   block& b = f->segment->at(f->block);
   auto was = block_state::busy;
-  for (const block_state s :
-       {block_state::ready, block_state::inactive, block_state::rw, block_state::ro})
+  for (const block_state s : {block_state::ready, block_state::inactive, block_state::rw, block_state::ro})
     if (b.try_take(s)) {
       was = s;
       break;
@@ -212,8 +205,8 @@ bool block_writer::make_room(unique_lock& l) {
 
 // Only where frames are about to run out: what fits in memory is not written before it must be.  A
 // miss that stands waiting says that they have, whatever the numbers are: its block may be larger than
-// the margin.  How far ahead of the eviction blocks are written, aged_return says.  So many grains are kept clean in any
-// case as may leave before the next look, and for a miss that waits one block is written.
+// the margin.  How far ahead of the eviction blocks are written, aged_return says.  So many grains are kept clean in
+// any case as may leave before the next look, and for a miss that waits one block is written.
 void block_writer::write_behind(unique_lock& l) {
   const std::uint64_t lookahead = std::min(most_write_bytes, state_.memory.pool().budget() / 4);
   if (!state_.starving() && state_.memory.pool().has_room(lookahead)) return;
@@ -234,8 +227,8 @@ void block_writer::write_behind(unique_lock& l) {
   if (state_.starving() && state_.stores_in_flight() == 0) clean_oldest(l, nullptr);
 }
 
-// Goes over the first `lookahead` bytes of what has aged, of which less than `at_least` are kept clean whatever comes back.
-// It ends early where it has released the lock.  False where it found nothing to do.
+// Goes over the first `lookahead` bytes of what has aged, of which less than `at_least` are kept clean whatever comes
+// back. It ends early where it has released the lock.  False where it found nothing to do.
 bool block_writer::clean_some(unique_lock& l, std::uint64_t lookahead, std::uint64_t at_least, store_batch& batch) {
   const std::size_t queue = state_.memory.order().inactive_size();
   std::uint64_t passed = 0, clean_bytes = 0;
@@ -259,8 +252,7 @@ bool block_writer::clean_some(unique_lock& l, std::uint64_t lookahead, std::uint
 
 // Only where the open arrays, of those that ranks share the parts, do not fit in memory together, so that some of
 // them must make room: the disk is then busy from the sweep's beginning on, not only once memory is full.
-void block_writer::write_swept(unique_lock& l, segment_state& s, block_index index,
-                               std::int64_t step) {
+void block_writer::write_swept(unique_lock& l, segment_state& s, block_index index, std::int64_t step) {
   if (state_.stores_in_flight() >= writes_in_flight(s.block_bytes())) return;
   const auto left = s.writes.to_clean_behind(index, step, s.blocks.load(std::memory_order_relaxed));
   if (!left || state_.bytes_to_stay() <= state_.memory.pool().budget()) return;
@@ -354,16 +346,16 @@ std::vector<block_writer::unwritten> block_writer::modified() const {
 
 // Starts the store of one block, or sees that it is clean; false where it is pinned for writing: the
 // caller must then call write_pinned().
-bool block_writer::flush(segment_state& s, block_index index,
-                         const std::shared_ptr<in_flight>& group, store_batch& batch) {
+bool block_writer::flush(segment_state& s, block_index index, const std::shared_ptr<in_flight>& group,
+                         store_batch& batch) {
   block& b = s.at(index);
   for (;;) {
     {
       guarded_lock g(state_.mutex());
       const std::uint32_t word = b.word.load(std::memory_order_acquire);
       const block_state state = state_of(word);
-      if (state == block_state::out || state == block_state::queued ||
-          state == block_state::loading || state == block_state::in_grains)
+      if (state == block_state::out || state == block_state::queued || state == block_state::loading ||
+          state == block_state::in_grains)
         return true;  // written and evicted meanwhile
       if (!is_transient(state)) {
         if (!b.try_take(state)) continue;

@@ -35,8 +35,7 @@ class block_writer {
   /// Keeps the head of the inactive queue clean, so that misses find a block to evict.
   void write_behind(unique_lock& l) OOC_REQUIRES(pager_mutex);
   /// A sweep of writes has come to block `index`.
-  void write_swept(unique_lock& l, segment_state& s, block_index index, std::int64_t step)
-      OOC_REQUIRES(pager_mutex);
+  void write_swept(unique_lock& l, segment_state& s, block_index index, std::int64_t step) OOC_REQUIRES(pager_mutex);
   /// Starts to write the modified block that was seen longest ago, of `only` if given; false where
   /// none can be.
   bool clean_oldest(unique_lock& l, const segment_state* only) OOC_REQUIRES(pager_mutex);

@@ -61,9 +61,7 @@ struct predecessor_list {
 // A touch of what is missing of a block in grains is the second.
 std::array<predecessor_list, 2> predecessors{{{SIGSEGV}, {SIGBUS}}};
 
-predecessor_list& predecessors_of(int signal) noexcept {
-  return predecessors[signal == SIGBUS];
-}
+predecessor_list& predecessors_of(int signal) noexcept { return predecessors[signal == SIGBUS]; }
 
 /// The last fault that was passed on, and to whom.  Two threads that crash at once may share it:
 /// each then ends the process a little sooner or later.
@@ -106,8 +104,7 @@ touch kind_of_access([[maybe_unused]] const void* context) noexcept {
 
 std::uintptr_t instruction_of([[maybe_unused]] const void* context) noexcept {
 #if defined(__x86_64__)
-  return static_cast<std::uintptr_t>(
-      static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
+  return static_cast<std::uintptr_t>(static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
 #else
   return 0;
 #endif
@@ -139,10 +136,8 @@ std::size_t turn_of(const siginfo_t& info, const void* context) noexcept {
   const bool raised = info.si_code <= 0;
   const pid_t thread = ::gettid();
   const std::uintptr_t instruction = instruction_of(context);
-  const auto address =
-      raised ? passed.address.load() : reinterpret_cast<std::uintptr_t>(info.si_addr);
-  const bool again = passed.thread == thread && passed.instruction == instruction &&
-                     passed.address == address;
+  const auto address = raised ? passed.address.load() : reinterpret_cast<std::uintptr_t>(info.si_addr);
+  const bool again = passed.thread == thread && passed.instruction == instruction && passed.address == address;
   if (!again) {
     passed.thread = thread;
     passed.instruction = instruction;
@@ -179,11 +174,9 @@ bool serve(segment_state& s, std::int64_t offset, touch t) noexcept {
   };
   if (forked.load(std::memory_order_relaxed)) return refuse(bad_touch::in_forked_child);
   pager* const p = the_pager.load(std::memory_order_acquire);
-  if (!p || s.use.load(std::memory_order_acquire) != segment_use::open)
-    return refuse(bad_touch::closed);
+  if (!p || s.use.load(std::memory_order_acquire) != segment_use::open) return refuse(bad_touch::closed);
   const auto place = static_cast<std::uint64_t>(offset);
-  if (offset < 0 || place >= s.reach.load(std::memory_order_relaxed))
-    return refuse(bad_touch::out_of_range);
+  if (offset < 0 || place >= s.reach.load(std::memory_order_relaxed)) return refuse(bad_touch::out_of_range);
   if (p->on_signal(s, place, t)) return true;
   return refuse(s.options.writable ? bad_touch::outside_part : bad_touch::read_only);
 }
@@ -194,8 +187,7 @@ bool allows(const segment_state& s, std::int64_t offset, touch t) noexcept {
   if (offset < 0 || place >= s.reach.load(std::memory_order_relaxed)) return false;
   block_state now = s.at(place / s.block_bytes()).state();
   if (now == block_state::in_grains) now = s.grains->at(place / s.grains->block_bytes()).state();
-  return now == block_state::rw ||
-         (t == touch::read && (now == block_state::ro || now == block_state::flush));
+  return now == block_state::rw || (t == touch::read && (now == block_state::ro || now == block_state::flush));
 }
 
 /// A signal that was raised: by the program, or by a handler in front of ours, which took a touch
@@ -229,8 +221,7 @@ void install(predecessor_list& list) OOC_REQUIRES(install_mutex) {
   if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_signal) return;
   // One that is found again and again, because both sides insist, is remembered once.
   const auto same = [&](const struct sigaction& a) {
-    return (a.sa_flags & SA_SIGINFO) == (now.sa_flags & SA_SIGINFO) &&
-           a.sa_handler == now.sa_handler;
+    return (a.sa_flags & SA_SIGINFO) == (now.sa_flags & SA_SIGINFO) && a.sa_handler == now.sa_handler;
   };
   const std::size_t known = list.used.load();
   if (known == 0 || !same(list.all[known - 1])) {
@@ -258,8 +249,9 @@ void unblock(const std::string& touched, bool all) OOC_REQUIRES(install_mutex) {
   threads->then = now;
   for (const storage::named_thread& t : storage::unblock_faults_elsewhere())
     if (threads->warned_of.insert(t.id).second)
-      storage::notice("thread " + std::to_string(t.id) + " ('" + t.name + "') blocks SIGSEGV or SIGBUS: it must not touch " +
-                      touched + ", as the kernel would end the process without a message; have it unblock them, or " +
+      storage::notice("thread " + std::to_string(t.id) + " ('" + t.name +
+                      "') blocks SIGSEGV or SIGBUS: it must not touch " + touched +
+                      ", as the kernel would end the process without a message; have it unblock them, or " +
                       "set OOC_MAPPING=userfaultfd");
 }
 
@@ -270,8 +262,7 @@ void after_fork_in_child() {
   forked.store(true);
   for (range& r : ranges)
     if (const std::uintptr_t base = r.base.load())
-      sys::map(reinterpret_cast<void*>(base), r.bytes.load(), PROT_NONE,
-               sys::reserve_flags | MAP_FIXED);
+      sys::map(reinterpret_cast<void*>(base), r.bytes.load(), PROT_NONE, sys::reserve_flags | MAP_FIXED);
 }
 
 }  // namespace
@@ -291,8 +282,7 @@ void attach(pager& p, bool by_signals) {
                       "later, or end it before, or run another program (exec)");
   pager* none = nullptr;
   if (!the_pager.compare_exchange_strong(none, &p))
-    throw usage_error(errc::busy,
-                      "a runtime exists already: a process has one, which all its arrays share");
+    throw usage_error(errc::busy, "a runtime exists already: a process has one, which all its arrays share");
   lock_guard l(install_mutex);
   install();
   if (by_signals) threads = new threads_seen;
@@ -315,15 +305,13 @@ void add_range(segment_state& s) {
     for (std::size_t i = 0; i < max_ranges; ++i) {
       range& r = ranges[i];
       if (r.base.load(std::memory_order_relaxed)) {
-        if (!closed_too || r.segment.load(std::memory_order_relaxed)->use == segment_use::open)
-          continue;
+        if (!closed_too || r.segment.load(std::memory_order_relaxed)->use == segment_use::open) continue;
         r.base.store(0, std::memory_order_release);
       }
       r.segment.store(&s, std::memory_order_release);
       r.bytes.store(s.reserved + 2 * s.guard, std::memory_order_release);
       r.base.store(reinterpret_cast<std::uintptr_t>(s.base - s.guard), std::memory_order_release);
-      if (i >= ranges_used.load(std::memory_order_relaxed))
-        ranges_used.store(i + 1, std::memory_order_release);
+      if (i >= ranges_used.load(std::memory_order_relaxed)) ranges_used.store(i + 1, std::memory_order_release);
       return;
     }
   throw usage_error(errc::busy, "more than 1024 arrays are open at once: close some first");
@@ -367,12 +355,9 @@ answer serve_for(std::uintptr_t address, touch t, fault_history& h) noexcept {
 void await_services(const segment_state& s) noexcept {
   for (range& r : ranges)
     if (r.segment.load(std::memory_order_seq_cst) == &s)
-      while (const std::uint32_t now = r.served.load(std::memory_order_seq_cst))
-        sys::futex_wait(r.served, now);
+      while (const std::uint32_t now = r.served.load(std::memory_order_seq_cst)) sys::futex_wait(r.served, now);
 }
 
-bool in_forked_child() noexcept {
-  return forked.load(std::memory_order_relaxed);
-}
+bool in_forked_child() noexcept { return forked.load(std::memory_order_relaxed); }
 
 }  // namespace ooc::detail::fault_handler

@@ -25,15 +25,15 @@ namespace ooc::detail {
 class pager;
 namespace fault_handler {
 
-/// Makes `p` the pager of the process.  `by_signals`: touches are served in the threads that make them, none of which may
-/// then block the signals.  Throws usage_error (errc::busy) where there is one, or was one in
-/// the parent when it forked this process.
+/// Makes `p` the pager of the process.  `by_signals`: touches are served in the threads that make them, none of which
+/// may then block the signals.  Throws usage_error (errc::busy) where there is one, or was one in the parent when it
+/// forked this process.
 void attach(pager& p, bool by_signals);
 /// Does nothing where it is not that pager.
 void detach(pager& p) noexcept;
 
-/// Adds the addresses of a segment, guards included, and does what reclaim() does; looks at all threads.  Throws usage_error where 1024 segments are
-/// open.
+/// Adds the addresses of a segment, guards included, and does what reclaim() does; looks at all threads.  Throws
+/// usage_error where 1024 segments are open.
 void add_range(segment_state& s);
 /// Puts our handler in front of whichever has been installed since, as MPI_Init and others install theirs, and has this
 /// thread, and where threads have come all of them, unblock the signals (storage/base/fault_signals.hpp).

@@ -57,8 +57,7 @@ std::string_view done_to_it(touch t) noexcept {
 
 }  // namespace
 
-void report_bad_touch(const segment_state& s, std::int64_t offset, touch t,
-                      bad_touch why) noexcept {
+void report_bad_touch(const segment_state& s, std::int64_t offset, touch t, bad_touch why) noexcept {
   line l;
   l << "oocarray: array '" << s.options.name << "': ";
   const auto place = static_cast<std::uint64_t>(offset);
@@ -68,9 +67,7 @@ void report_bad_touch(const segment_state& s, std::int64_t offset, touch t,
     name_place(l, s, place);
   l << done_to_it(t);
   switch (why) {
-    case bad_touch::in_forked_child:
-      l << " in a forked child; only the parent may use the array";
-      break;
+    case bad_touch::in_forked_child: l << " in a forked child; only the parent may use the array"; break;
     case bad_touch::closed:
       l << (s.use.load(std::memory_order_relaxed) == segment_use::closed_with_runtime
                 ? " after the end of its runtime, which closed it; let the runtime live longer"
@@ -84,9 +81,8 @@ void report_bad_touch(const segment_state& s, std::int64_t offset, touch t,
       l << ", but it is open for reading only; open it for writing too (ooc::open; in Python mode='r+')";
       break;
     case bad_touch::outside_part:
-      l << ", in block " << place / s.block_bytes()
-        << ", which is outside this rank's part, blocks " << s.options.part.may_write.first
-        << " to " << s.options.part.may_write.last << " (owner_computes)";
+      l << ", in block " << place / s.block_bytes() << ", which is outside this rank's part, blocks "
+        << s.options.part.may_write.first << " to " << s.options.part.may_write.last << " (owner_computes)";
       break;
   }
   l.write();

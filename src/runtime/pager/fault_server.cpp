@@ -17,8 +17,7 @@ bool fault_server::on_fault(segment_state& s, std::uint64_t place, touch t) noex
   return on_fault(s, place, t, history);
 }
 
-bool fault_server::on_fault(segment_state& s, std::uint64_t place, touch t,
-                            fault_history& h) noexcept {
+bool fault_server::on_fault(segment_state& s, std::uint64_t place, touch t, fault_history& h) noexcept {
   const auto touched_of = [&](segment_state& any) {
     const std::size_t n = any.block_bytes();
     return touched{any, place / n, static_cast<std::uint32_t>(place % n), t, h.asked};
@@ -27,8 +26,7 @@ bool fault_server::on_fault(segment_state& s, std::uint64_t place, touch t,
   if (block.block >= s.blocks.load(std::memory_order_relaxed)) return false;
   if (t == touch::write && !s.may_write(block.block)) return false;
   constexpr std::uint64_t signal_ns = 2000;  // to return from one, and to deliver the next
-  if (const std::uint64_t now = sys::now_ns(); h.left != 0 && now > h.left + signal_ns)
-    ran(now - h.left - signal_ns);
+  if (const std::uint64_t now = sys::now_ns(); h.left != 0 && now > h.left + signal_ns) ran(now - h.left - signal_ns);
   const bool in_grains = s.at(block.block).state() == block_state::in_grains;
   turn_.enter(h, in_grains ? &s.grains->at(touched_of(*s.grains).block) : &s.at(block.block),
               [this]() noexcept { state_.memory.mapping().about_to_wait(); });
@@ -68,8 +66,7 @@ fault_server::outcome fault_server::serve(const touched& at) noexcept {
   counters& n = state_.memory.count();
   block& b = s.at(index);
   std::uint32_t seen = 0;
-  if (s.options.note_reads && t != touch::write && !exact_access())
-    b.read.store(1, std::memory_order_relaxed);
+  if (s.options.note_reads && t != touch::write && !exact_access()) b.read.store(1, std::memory_order_relaxed);
   bool waited = false;
   for (;;) {
     if (!s.may_come_in(index)) return outcome::of_block;
@@ -88,8 +85,7 @@ fault_server::outcome fault_server::serve(const touched& at) noexcept {
         }
         break;
 
-      case block_state::in_grains:
-        return outcome::of_grain;
+      case block_state::in_grains: return outcome::of_grain;
 
       case block_state::ready:
         if (!b.try_take(block_state::ready)) break;
@@ -240,8 +236,7 @@ bool fault_server::map_without_load(const touched& at) noexcept {
   }
   // Since the look above the block may have been in memory, and the promise been used up; another
   // one may have been made.
-  if (promised &&
-      !(b.promised.load(std::memory_order_relaxed) && s.source->nothing_to_load(index, part))) {
+  if (promised && !(b.promised.load(std::memory_order_relaxed) && s.source->nothing_to_load(index, part))) {
     b.publish(block_state::out);
     return false;
   }

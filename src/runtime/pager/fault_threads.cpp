@@ -21,8 +21,7 @@ __attribute__((tls_model("initial-exec"))) thread_local constinit bool reads = f
 void fault_threads::start() {
   bell_page_ = sys::map(nullptr, page_bytes, PROT_READ | PROT_WRITE, sys::reserve_flags);
   if (!bell_page_ ||
-      !sys::userfault_register(mapping_.descriptor(), bell_page_, page_bytes,
-                               UFFDIO_REGISTER_MODE_MISSING))
+      !sys::userfault_register(mapping_.descriptor(), bell_page_, page_bytes, UFFDIO_REGISTER_MODE_MISSING))
     throw std::system_error(errno, std::generic_category(), "userfaultfd: a page of the runtime");
   mapping_.before_waits([this] { give_up_reading(); });
   const signals_blocked inherited_by_the_threads;
@@ -58,9 +57,7 @@ void fault_threads::run(bool counted) {
       unique_lock l(mutex_);
       const invariants_hold at_end(*this);
       if (!std::exchange(counted, false)) ++idle_;
-      changed_.wait(l, [&]() OOC_REQUIRES(mutex_) {
-        return !has_reader_ || !aside_.empty() || ended_;
-      });
+      changed_.wait(l, [&]() OOC_REQUIRES(mutex_) { return !has_reader_ || !aside_.empty() || ended_; });
       --idle_;
       if (ended_) return;
       if (!aside_.empty()) {
@@ -104,27 +101,19 @@ fault_threads::news fault_threads::read(touch_seen& t) const {
   if (m.event != UFFD_EVENT_PAGEFAULT) return news::moved;
   t = {static_cast<std::uintptr_t>(m.arg.pagefault.address), m.arg.pagefault.feat.ptid,
        (m.arg.pagefault.flags & (UFFD_PAGEFAULT_FLAG_WRITE | UFFD_PAGEFAULT_FLAG_WP)) != 0, asked};
-  return t.address - reinterpret_cast<std::uintptr_t>(bell_page_) < page_bytes ? news::end
-                                                                                : news::touched;
+  return t.address - reinterpret_cast<std::uintptr_t>(bell_page_) < page_bytes ? news::end : news::touched;
 }
 
 void fault_threads::serve(const touch_seen& t) {
   auto* const page = reinterpret_cast<std::byte*>(t.address / page_bytes * page_bytes);
   fault_history history = take_history(t.thread);
   history.asked = t.asked;
-  const auto answer =
-      fault_handler::serve_for(t.address, t.write ? touch::write : touch::read, history);
+  const auto answer = fault_handler::serve_for(t.address, t.write ? touch::write : touch::read, history);
   keep_history(history);
   switch (answer) {
-    case fault_handler::answer::served:
-      mapping_.wake(page);
-      break;
-    case fault_handler::answer::refused_write:
-      mapping_.fence(page, true);
-      break;
-    case fault_handler::answer::refused:
-      mapping_.fence(page, false);
-      break;
+    case fault_handler::answer::served: mapping_.wake(page); break;
+    case fault_handler::answer::refused_write: mapping_.fence(page, true); break;
+    case fault_handler::answer::refused: mapping_.fence(page, false); break;
     case fault_handler::answer::gone:  // the range was unregistered meanwhile
       break;
   }
@@ -137,7 +126,7 @@ bool fault_threads::another_is_idle() {
   if (threads_.size() == most_threads || stopping_) return false;
   try {
     threads_.emplace_back([this] { run(true); });
-    ++idle_;  // as good as: who hands over to it finds it there when it has begun
+    ++idle_;                         // as good as: who hands over to it finds it there when it has begun
   } catch (const std::exception&) {  // the system has no more: touches wait for those that are there
     return false;
   }

@@ -25,7 +25,7 @@ struct fault_history {
   unsigned next = 0;
   unsigned again = 0;  ///< faults since one was about a block that is not among `blocks`
   std::uint32_t thread = 0;
-  std::uint64_t left = 0;  ///< when the last fault had been served; 0: there was none
+  std::uint64_t left = 0;   ///< when the last fault had been served; 0: there was none
   std::uint64_t asked = 0;  ///< came with the fault that is served now: block_mapping::has_gone_on(); 0: nothing
 
   /// True if the block is among the latest.
@@ -76,8 +76,7 @@ class fault_turn {
   static constexpr std::uint64_t idle_ns = 2'000'000;
 
   void end_turn_of(std::uint32_t thread) noexcept {
-    if (holder_.compare_exchange_strong(thread, 0, std::memory_order_acq_rel))
-      sys::futex_wake_all(holder_);
+    if (holder_.compare_exchange_strong(thread, 0, std::memory_order_acq_rel)) sys::futex_wake_all(holder_);
   }
 
   template <class F>
@@ -87,8 +86,7 @@ class fault_turn {
       if (holder == 0 || holder == thread) return;
       before_wait();
       constexpr timespec idle{0, idle_ns};
-      ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&holder_), FUTEX_WAIT_PRIVATE, holder,
-                &idle, nullptr, 0);
+      ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&holder_), FUTEX_WAIT_PRIVATE, holder, &idle, nullptr, 0);
       if (!in_fault_.load(std::memory_order_acquire) &&
           sys::now_ns() - last_seen_.load(std::memory_order_relaxed) >= idle_ns)
         end_turn_of(holder);

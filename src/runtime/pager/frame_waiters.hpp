@@ -95,8 +95,8 @@ class frame_waiters {
 
   resident_set& memory_;
   service_bell& bell_;
-  std::atomic<std::uint32_t> room_{0};    ///< futex of writes that wait for a twin
-  std::atomic<std::uint32_t> hungry_{0};  ///< threads that wait for a frame
+  std::atomic<std::uint32_t> room_{0};                      ///< futex of writes that wait for a twin
+  std::atomic<std::uint32_t> hungry_{0};                    ///< threads that wait for a frame
   unsigned twins_awaited_ OOC_GUARDED_BY(pager_mutex) = 0;  ///< threads asleep in wait()
   touch_event starved_ OOC_GUARDED_BY(pager_mutex){};
   std::uint64_t starved_seen_ OOC_GUARDED_BY(pager_mutex) = 0;  ///< when it last tried

@@ -43,8 +43,7 @@ class grains {
   bool begin(segment_state& s, block_index b, bool ahead = false) noexcept;
 
   /// True where the block of a grain should be whole: its grains fill half of it.
-  static bool filled_up(const segment_state& grains, block_index grain) noexcept
-      OOC_REQUIRES(pager_mutex);
+  static bool filled_up(const segment_state& grains, block_index grain) noexcept OOC_REQUIRES(pager_mutex);
   /// A frame for the block of a grain, which is then `loading`, and the transfer counted.  nullptr: it
   /// stays in grains.
   frame* merge(unique_lock& l, segment_state& grains, block_index grain) OOC_REQUIRES(pager_mutex);
@@ -65,8 +64,7 @@ class grains {
 
  private:
   bool wanted(segment_state& s, block_index b) noexcept OOC_REQUIRES(pager_mutex);
-  bool take_parts(unique_lock& l, segment_state& grains, const block_range& of)
-      OOC_REQUIRES(pager_mutex);
+  bool take_parts(unique_lock& l, segment_state& grains, const block_range& of) OOC_REQUIRES(pager_mutex);
   failure clear(segment_state& grains, const block_range& of);
   bool let_go(segment_state& grains, block_index grain);
 

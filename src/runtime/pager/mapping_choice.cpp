@@ -19,16 +19,14 @@ mapping_way way_asked_for(const runtime_options& o) {
   if (name == "signal") return mapping_way::signal;
   if (name == "userfaultfd") return mapping_way::userfaultfd;
   throw usage_error(errc::invalid_request,
-                    "OOC_MAPPING is '" + std::string(name) +
-                        "': it may be signal, userfaultfd or automatic");
+                    "OOC_MAPPING is '" + std::string(name) + "': it may be signal, userfaultfd or automatic");
 }
 
 bool grains_asked_for(const runtime_options& o) {
   const char* const named = std::getenv("OOC_GRAINS");
   const std::string_view name = named ? named : "";
   if (!name.empty() && name != "on" && name != "off")
-    throw usage_error(errc::invalid_request,
-                      "OOC_GRAINS is '" + std::string(name) + "': it may be on or off");
+    throw usage_error(errc::invalid_request, "OOC_GRAINS is '" + std::string(name) + "': it may be on or off");
   return o.grains && name != "off";
 }
 
@@ -44,9 +42,8 @@ block_mappings make_mappings(const runtime_options& o) {
   }
   auto m = userfault_mapping::open(why_not);
   if (!m)
-    throw usage_error(errc::invalid_request,
-                      "mapping by userfaultfd was asked for, and " + why_not +
-                          "; ask for mapping_way::signal (OOC_MAPPING=signal)");
+    throw usage_error(errc::invalid_request, "mapping by userfaultfd was asked for, and " + why_not +
+                                                 "; ask for mapping_way::signal (OOC_MAPPING=signal)");
   block_mapping* const blocks = m.get();
   return {std::move(m), nullptr, grains_asked_for(o) ? blocks : nullptr};
 }
@@ -58,11 +55,10 @@ std::string describe_ways() {
   const auto m = userfault_mapping::open(why_not);
   const std::string without = "system calls need pinned elements";
   const bool asked = way_asked_for({}) == mapping_way::userfaultfd;
-  if (!m)
-    return (asked ? "none" : "signal, " + without) + "; userfaultfd is not to be had: " + why_not;
-  const std::string by_userfaultfd =
-      m->serves_system_calls() ? "system calls may touch all elements"
-                               : without + ", as the process may not have the kernel's faults";
+  if (!m) return (asked ? "none" : "signal, " + without) + "; userfaultfd is not to be had: " + why_not;
+  const std::string by_userfaultfd = m->serves_system_calls()
+                                         ? "system calls may touch all elements"
+                                         : without + ", as the process may not have the kernel's faults";
   if (asked) return "userfaultfd, " + by_userfaultfd;
   return "signal, " + without + "; with OOC_MAPPING=userfaultfd: " + by_userfaultfd;
 }

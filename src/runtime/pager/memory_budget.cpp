@@ -32,16 +32,13 @@ const runtime_options& memory_budget::checked(const runtime_options& o) {
                                                   " bytes is too small: the least is " +
                                                   std::to_string(smallest_budget) + " bytes");
   if (o.block % page_bytes)
-    throw usage_error(errc::invalid_request, "a block of " + std::to_string(o.block) +
-                                                 " bytes is not a multiple of 4096 bytes");
+    throw usage_error(errc::invalid_request,
+                      "a block of " + std::to_string(o.block) + " bytes is not a multiple of 4096 bytes");
   return o;
 }
 
 memory_budget::memory_budget(pager_state& state, const runtime_options& o, room_maker make_room)
-    : state_(state),
-      make_room_(std::move(make_room)),
-      default_block_(choose_block(o)),
-      block_chosen_(o.block != 0) {}
+    : state_(state), make_room_(std::move(make_room)), default_block_(choose_block(o)), block_chosen_(o.block != 0) {}
 
 #ifndef NDEBUG
 void memory_budget::check_invariants() const noexcept {
@@ -72,8 +69,7 @@ std::uint64_t memory_budget::default_block_bytes() const noexcept {
   return b;
 }
 
-bool memory_budget::account_store(const std::shared_ptr<const void>& store,
-                                  std::uint64_t staging_bytes) {
+bool memory_budget::account_store(const std::shared_ptr<const void>& store, std::uint64_t staging_bytes) {
   const auto [added, refusal] = try_to_account(store, staging_bytes);
   throw_if(refusal);
   return added;
@@ -101,8 +97,7 @@ std::pair<bool, failure> memory_budget::try_to_account(const std::shared_ptr<con
   return {true, {}};
 }
 
-memory_budget::reservation memory_budget::reserve(std::uint64_t bytes,
-                                                  const std::string& what) {
+memory_budget::reservation memory_budget::reserve(std::uint64_t bytes, const std::string& what) {
   failure refusal;
   {
     guarded_lock g(state_.mutex());
@@ -113,8 +108,8 @@ memory_budget::reservation memory_budget::reserve(std::uint64_t bytes,
   return {*this, bytes};
 }
 
-memory_budget::reservation memory_budget::lend(std::uint64_t least, std::uint64_t most,
-                                               bool may_wait, const std::string& what) {
+memory_budget::reservation memory_budget::lend(std::uint64_t least, std::uint64_t most, bool may_wait,
+                                               const std::string& what) {
   failure refusal;
   const std::uint64_t bytes = try_to_lend(least, most, may_wait, what, refusal);
   throw_if(refusal);
@@ -233,20 +228,16 @@ failure memory_budget::check_needs_of(const segment_state& s) const {
   if (needed(s.block_bytes()) <= budget) return {};
   std::uint64_t smaller = s.block_bytes() / 2 / page_bytes * page_bytes;
   while (smaller && needed(smaller) > budget) smaller = smaller / 2 / page_bytes * page_bytes;
-  return {
-      make_error_code(errc::budget_too_small),
-      "array '" + s.options.name + "': blocks of " + std::to_string(s.block_bytes()) +
-          " bytes do not fit the budget of " + std::to_string(pool.whole_budget()) +
-          " bytes: " + (s.options.pinned_only ? "it" : "one copy between blocks") + " needs " +
-          std::to_string(needed(s.block_bytes()) - pinned_bytes_) + taken_text() +
-          "; give the runtime at least " +
-          std::to_string(pool.whole_budget() - budget + needed(s.block_bytes())) + " bytes of memory" +
-          (smaller ? " or choose a block of at most " + std::to_string(smaller) + " bytes"
-                   : std::string())};
+  return {make_error_code(errc::budget_too_small),
+          "array '" + s.options.name + "': blocks of " + std::to_string(s.block_bytes()) +
+              " bytes do not fit the budget of " + std::to_string(pool.whole_budget()) +
+              " bytes: " + (s.options.pinned_only ? "it" : "one copy between blocks") + " needs " +
+              std::to_string(needed(s.block_bytes()) - pinned_bytes_) + taken_text() + "; give the runtime at least " +
+              std::to_string(pool.whole_budget() - budget + needed(s.block_bytes())) + " bytes of memory" +
+              (smaller ? " or choose a block of at most " + std::to_string(smaller) + " bytes" : std::string())};
 }
 
-void memory_budget::add_pins(segment_state& s, std::span<const block_range> which,
-                             int sign) noexcept {
+void memory_budget::add_pins(segment_state& s, std::span<const block_range> which, int sign) noexcept {
   std::uint64_t blocks = 0, frames = 0;
   for (const block_range& r : which) {
     blocks += r.last - r.first;
@@ -279,9 +270,8 @@ failure memory_budget::count_pins(segment_state& s, std::span<const block_range>
                     : std::string()) +
           "; pin a smaller box or give it as many buffers";
   else if (needed > pool.budget())
-    why = "one copy between blocks needs " + std::to_string(needs().bytes()) +
-          " more of the budget of " + std::to_string(pool.whole_budget()) + " bytes" + taken +
-          "; pin a smaller box or give the runtime at least " +
+    why = "one copy between blocks needs " + std::to_string(needs().bytes()) + " more of the budget of " +
+          std::to_string(pool.whole_budget()) + " bytes" + taken + "; pin a smaller box or give the runtime at least " +
           std::to_string(pool.whole_budget() - pool.budget() + needed) + " bytes of memory";
   else if (pinned_frames_ + frame_needs::frames > pool.max_frames())
     why = "the process may have " + std::to_string(pool.max_frames()) +
@@ -290,8 +280,8 @@ failure memory_budget::count_pins(segment_state& s, std::span<const block_range>
   const std::uint64_t bytes = pinned_bytes_ - pinned_before;
   add_pins(s, which, -1);
   return {make_error_code(errc::budget_too_small),
-          "array '" + s.options.name + "': cannot pin " + std::to_string(bytes) +
-              " bytes" + (bytes && s.may_have_twins() ? " (twins included)" : "") + ": " + why};
+          "array '" + s.options.name + "': cannot pin " + std::to_string(bytes) + " bytes" +
+              (bytes && s.may_have_twins() ? " (twins included)" : "") + ": " + why};
 }
 
 void memory_budget::uncount_pins(segment_state& s, std::span<const block_range> which) noexcept {
@@ -300,8 +290,7 @@ void memory_budget::uncount_pins(segment_state& s, std::span<const block_range> 
 
 void memory_budget::recount_pins(segment_state& s) noexcept {
   std::uint64_t frames = 0;
-  for (const frame* f = s.resident; f; f = f->segment_next)
-    frames += f->pins * s.frames_of(f->block);
+  for (const frame* f = s.resident; f; f = f->segment_next) frames += f->pins * s.frames_of(f->block);
   pinned_bytes_ += (frames - s.pinned_frames) * bytes_of_pin(s);
   pinned_frames_ += frames - s.pinned_frames;
   s.pinned_frames = frames;

@@ -55,8 +55,7 @@ class memory_budget {
 
   /// Counts pins, or says why there may be no more.
   failure count_pins(segment_state& s, std::span<const block_range> which);
-  void uncount_pins(segment_state& s, std::span<const block_range> which) noexcept
-      OOC_REQUIRES(pager_mutex);
+  void uncount_pins(segment_state& s, std::span<const block_range> which) noexcept OOC_REQUIRES(pager_mutex);
   /// After which blocks of a segment have twins has changed.
   void recount_pins(segment_state& s) noexcept OOC_REQUIRES(pager_mutex);
 
@@ -80,8 +79,7 @@ class memory_budget {
                             failure& refusal);
   failure refused_loan(std::uint64_t bytes, const std::string& what) const OOC_REQUIRES(pager_mutex);
   std::string taken_text() const OOC_REQUIRES(pager_mutex);
-  void add_pins(segment_state& s, std::span<const block_range> which, int sign) noexcept
-      OOC_REQUIRES(pager_mutex);
+  void add_pins(segment_state& s, std::span<const block_range> which, int sign) noexcept OOC_REQUIRES(pager_mutex);
 
   pager_state& state_;
   const room_maker make_room_;

@@ -33,8 +33,7 @@ pager::pager(const runtime_options& o)
       loader_(state_, writer_, grains_),
       ahead_(state_, loader_, writer_, grains_, o.read_ahead),
       faults_(state_, grains_, loader_, o.hints),
-      budget_(state_, o,
-              [this](unique_lock& l) OOC_REQUIRES(pager_mutex) { return writer_.make_room(l); }),
+      budget_(state_, o, [this](unique_lock& l) OOC_REQUIRES(pager_mutex) { return writer_.make_room(l); }),
       pins_(state_, budget_, ahead_, faults_, grains_),
       dropper_(state_),
       relief_(state_, writer_, o.on_fatal),
@@ -66,9 +65,7 @@ void pager::account_store(const std::shared_ptr<const void>& store, std::uint64_
 runtime_stats pager::stats() const {
   const counters& c = state_.memory.count();
   runtime_stats r;
-  const auto get = [](const std::atomic<std::uint64_t>& a) {
-    return a.load(std::memory_order_relaxed);
-  };
+  const auto get = [](const std::atomic<std::uint64_t>& a) { return a.load(std::memory_order_relaxed); };
   r.hits = get(c.hits);
   r.faults = get(c.faults);
   r.soft_faults = get(c.soft_faults);
@@ -154,8 +151,7 @@ failure pager::writeback(segment_state& s, std::span<const block_range> which) {
   return of_grains ? of_grains : of_blocks;
 }
 
-segment::invalidated pager::invalidate(segment_state& s, std::span<const block_range> which,
-                                       bool discard) {
+segment::invalidated pager::invalidate(segment_state& s, std::span<const block_range> which, bool discard) {
   if (s.grains) {
     std::vector<block_range> fine;
     for (const block_range& r : which) fine.push_back(s.grains_of(r));
@@ -246,9 +242,7 @@ void pager::drop(segment_state& s) {
   budget_.forget(s);
   state_.waiters.forget(s);
   state_.events.forget(s);
-  state_.changed.wait(g, [&]() OOC_REQUIRES(pager_mutex) {
-    return s.transfers == 0 && !service_.serves(s);
-  });
+  state_.changed.wait(g, [&]() OOC_REQUIRES(pager_mutex) { return s.transfers == 0 && !service_.serves(s); });
   dropper_.drop_all(g, s);
   state_.waiters.made_evictable();
   state_.changed.wait(g, [&]() OOC_REQUIRES(pager_mutex) { return s.calls == 0; });

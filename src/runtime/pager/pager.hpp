@@ -57,13 +57,13 @@ class pager {
   // --- for segments (segment.cpp); see segment.hpp for what they promise
   void add(segment_state& s);
   void remove(segment_state& s);
-  /// While it lives, nothing from a block on is read ahead: what was on its way may still arrive, and can be waited for.
+  /// While it lives, nothing from a block on is read ahead: what was on its way may still arrive, and can be waited
+  /// for.
   class arrivals_held_off;
   /// Opens or closes addresses at the end; blocks that are cut off have been dropped.
   void resize_range(segment_state& s, std::uint64_t blocks, std::uint64_t bytes);
   failure writeback(segment_state& s, std::span<const block_range> which);
-  segment::invalidated invalidate(segment_state& s, std::span<const block_range> which,
-                                  bool discard);
+  segment::invalidated invalidate(segment_state& s, std::span<const block_range> which, bool discard);
   void mark_dirty_as_written(segment_state& s);
   prefetcher& ahead() noexcept { return ahead_; }
   void advise(segment_state& s, access_pattern p);
@@ -71,9 +71,7 @@ class pager {
   void set_part(segment_state& s, const segment_part& part);
   detail::grains& grains() noexcept { return grains_; }
   failure promise(segment_state& s, std::span<const block_range> which);
-  void clear_promises(segment_state& s, std::span<const block_range> which) {
-    dropper_.clear_promises(s, which);
-  }
+  void clear_promises(segment_state& s, std::span<const block_range> which) { dropper_.clear_promises(s, which); }
   block_pins& pins() noexcept { return pins_; }
   /// The addresses of the process that frames for such blocks, and for their grains, take beside those that are there.
   std::uint64_t addresses_for_frames(std::uint64_t block_bytes, bool in_grains) const noexcept;
@@ -95,11 +93,8 @@ class pager {
   /// Takes `bytes` off the budget until the result is destroyed, which must be before the pager is;
   /// blocks in memory make room.  Throws usage_error (errc::budget_too_small) naming `what`.
   using reservation = memory_budget::reservation;
-  reservation reserve(std::uint64_t bytes, const std::string& what) {
-    return budget_.reserve(bytes, what);
-  }
-  reservation lend(std::uint64_t least, std::uint64_t most, bool may_wait,
-                   const std::string& what) {
+  reservation reserve(std::uint64_t bytes, const std::string& what) { return budget_.reserve(bytes, what); }
+  reservation lend(std::uint64_t least, std::uint64_t most, bool may_wait, const std::string& what) {
     return budget_.lend(least, most, may_wait, what);
   }
   /// The most that reserve() can be asked for now: what pins and the needs of one instruction leave.

@@ -76,9 +76,7 @@ class pager_state {
     transfer_ends(s);
   }
   std::size_t transfers() const noexcept OOC_REQUIRES(pager_mutex) { return transfers_; }
-  std::size_t stores_in_flight() const noexcept OOC_REQUIRES(pager_mutex) {
-    return stores_in_flight_;
-  }
+  std::size_t stores_in_flight() const noexcept OOC_REQUIRES(pager_mutex) { return stores_in_flight_; }
 
   // --- calls of a source: the transfer may end, and with it the last reason to keep the segment,
   // before the source returns
@@ -110,8 +108,8 @@ class pager_state {
   bool failed() const noexcept { return failed_; }
   const failure& fatal() const noexcept OOC_REQUIRES(pager_mutex) { return fatal_; }
 
-  /// Asserts the invariants of all that is shared, where asserts are on; before the mutex is let go.  The lists are walked
-  /// the more rarely the longer they are.
+  /// Asserts the invariants of all that is shared, where asserts are on; before the mutex is let go.  The lists are
+  /// walked the more rarely the longer they are.
   void check_invariants() noexcept OOC_REQUIRES(pager_mutex) {
 #ifndef NDEBUG
     std::size_t transfers = 0, frames = 0;
@@ -138,10 +136,8 @@ class pager_state {
 };
 
 /// `cause`, with the name of the array and the number of the block in front.
-inline failure described(const segment_state& s, block_index b, const char* what,
-                         const failure& cause) {
-  return {cause.code, "array '" + s.options.name + "', block " + std::to_string(b) + " " + what +
-                          ": " + cause.what};
+inline failure described(const segment_state& s, block_index b, const char* what, const failure& cause) {
+  return {cause.code, "array '" + s.options.name + "', block " + std::to_string(b) + " " + what + ": " + cause.what};
 }
 
 }  // namespace ooc::detail

@@ -15,9 +15,7 @@ unsigned prefetcher::limit_of(const segment_state& s) noexcept {
   const std::uint64_t wanted = s.ahead_bytes != 0 ? s.ahead_bytes : state_.memory.pool().budget() / 8;
   const std::uint64_t share = std::min(most_bytes, wanted);
   std::uint64_t blocks = std::max<std::uint64_t>(1, share / s.block_bytes());
-  if (option_)
-    blocks = std::min<std::uint64_t>(option_ - 1,
-                                     state_.memory.pool().budget() / 4 / s.block_bytes());
+  if (option_) blocks = std::min<std::uint64_t>(option_ - 1, state_.memory.pool().budget() / 4 / s.block_bytes());
   // Of a segment with pins only one block is in use at a time.
   const std::uint64_t most = s.options.max_resident, in_use = s.options.pinned_only ? 2 : 4;
   if (most) blocks = std::min(blocks, most < 4 && most >= in_use ? 1 : most / 4);
@@ -30,9 +28,9 @@ ahead_group prefetcher::group_for(const segment_state& s, unsigned limit) noexce
   ahead_group g{std::min(s.source->fetched_together(), block_loader::most_together), 0};
   if (g.size > limit) g.size = 1;
   g.room = state_.memory.pool().budget() / s.block_bytes() /
-           std::max<std::size_t>(1, static_cast<std::size_t>(std::count_if(
-                                        state_.segments.begin(), state_.segments.end(),
-                                        [](const segment_state* any) { return !any->parent; })));
+           std::max<std::size_t>(
+               1, static_cast<std::size_t>(std::count_if(state_.segments.begin(), state_.segments.end(),
+                                                         [](const segment_state* any) { return !any->parent; })));
   if (s.options.max_resident) g.room = std::min(g.room, s.options.max_resident);
   g.room -= g.room / 4;
   return g;
@@ -44,8 +42,7 @@ void prefetcher::touched(unique_lock& l, const touch_event& e) {
   if (limit == 0) return;
   const ahead_group g = group_for(s, limit);
   wanted_.clear();
-  const std::int64_t step =
-      s.past.follow(e.block, s.blocks.load(std::memory_order_relaxed), limit, g, wanted_).step;
+  const std::int64_t step = s.past.follow(e.block, s.blocks.load(std::memory_order_relaxed), limit, g, wanted_).step;
   if (e.kind == touch::write && step != 0) writer_.write_swept(l, s, e.block, step);
   if (g.size == 1 && !s.options.pinned_only) let_go_behind(s, e.block);
   // Blocks beyond the neighbours' next rows will be changed by others before they are needed here.
@@ -71,7 +68,8 @@ static_assert(segment_history::in_use == frame_needs::blocks);
 void prefetcher::make_next(segment_state& s, block_index b) noexcept {
   if (b >= s.blocks.load(std::memory_order_relaxed)) return;
   frame* const f = s.frame_of(s.at(b));
-  if (f->segment == &s && f->block == b && f->list != frame_list::none && !f->past.read_ahead) state_.memory.order().make_next(f);
+  if (f->segment == &s && f->block == b && f->list != frame_list::none && !f->past.read_ahead)
+    state_.memory.order().make_next(f);
 }
 
 void prefetcher::grain_touched(unique_lock& l, const touch_event& e) {
@@ -102,16 +100,15 @@ segment_history::sweep prefetcher::follow_grains(unique_lock& l, const touch_eve
     const unlocked gap(l, state_.mutex());
     block_index before = ~block_index{0};
     for (const block_index at : wanted_)
-      if (const block_index b = at / g.grains_in_block; std::exchange(before, b) != b &&
-          g.parent->at(b).state() == block_state::out) {
+      if (const block_index b = at / g.grains_in_block;
+          std::exchange(before, b) != b && g.parent->at(b).state() == block_state::out) {
         begun.push_back(b);
         grains_.begin(*g.parent, b, true);
       }
   }
   constexpr std::size_t together = block_loader::most_together;
   // A block that will be written has a fault for that anyway.
-  const arrival then =
-      e.kind == touch::read && wanted_.size() >= together ? arrival::maps_itself : arrival::waits;
+  const arrival then = e.kind == touch::read && wanted_.size() >= together ? arrival::maps_itself : arrival::waits;
   for (std::size_t i = 0; i < wanted_.size(); i += together)
     if (!loader_.fetch(l, g, std::span(wanted_).subspan(i, std::min(together, wanted_.size() - i)), then)) break;
   for (const block_index b : begun) state_.memory.tables().end_if_empty(g, b);  // where none has come

@@ -19,8 +19,7 @@ namespace ooc::detail {
 class prefetcher {
  public:
   /// `option`: runtime_options::read_ahead.
-  prefetcher(pager_state& state, block_loader& loader, block_writer& writer, grains& parts,
-             unsigned option) noexcept
+  prefetcher(pager_state& state, block_loader& loader, block_writer& writer, grains& parts, unsigned option) noexcept
       : state_(state), loader_(loader), writer_(writer), grains_(parts), option_(option) {}
 
   /// A block was touched for the first time since it came in.

@@ -104,15 +104,12 @@ bool write_back(const char* why) {
         if (!served) return;
         for (const pager::unwritten& u : served->write_back_all())
           if (u.why) {
-            say(std::to_string(u.blocks) + " modified blocks of array '" + u.name +
-                "' could not be written back at " + why + "; they are lost: " + u.why.what);
+            say(std::to_string(u.blocks) + " modified blocks of array '" + u.name + "' could not be written back at " +
+                why + "; they are lost: " + u.why.what);
             data_were_lost();
           }
       },
-      [&] {
-        say("writing back at " + std::string(why) + ", for at most " + most + "; " +
-            modified_blocks());
-      });
+      [&] { say("writing back at " + std::string(why) + ", for at most " + most + "; " + modified_blocks()); });
   if (!in_time)
     say("not everything could be written back at " + std::string(why) + " within " + most +
         " (runtime_options::end_deadline), and the rest is lost; " + modified_blocks());
@@ -187,16 +184,16 @@ void process_end::watch_signals() {
     struct sigaction now {};
     ::sigaction(signal, nullptr, &now);
     if ((now.sa_flags & SA_SIGINFO) || (now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN))
-      throw usage_error(errc::busy, "runtime_options::write_back_on_signals: the program has a "
-                                    "handler for signal " +
-                                        std::to_string(signal) +
-                                        " already: write back where it ends the program, and leave "
-                                        "the option out");
+      throw usage_error(errc::busy,
+                        "runtime_options::write_back_on_signals: the program has a "
+                        "handler for signal " +
+                            std::to_string(signal) +
+                            " already: write back where it ends the program, and leave "
+                            "the option out");
   }
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0 || ::fcntl(ends[1], F_SETFL, O_NONBLOCK) != 0)
-    throw std::system_error(errno, std::generic_category(),
-                            "a pipe for runtime_options::write_back_on_signals");
+    throw std::system_error(errno, std::generic_category(), "a pipe for runtime_options::write_back_on_signals");
   pipe_out = ends[0];
   pipe_in = ends[1];
   watching_process = ::getpid();

@@ -11,8 +11,7 @@
 namespace ooc {
 
 runtime::runtime(const runtime_options& options)
-    : pager_(std::make_unique<detail::pager>(options)),
-      end_(std::make_unique<detail::process_end>(*pager_, options)) {}
+    : pager_(std::make_unique<detail::pager>(options)), end_(std::make_unique<detail::process_end>(*pager_, options)) {}
 
 runtime::~runtime() {
   if (detail::fault_handler::in_forked_child()) {  // their threads are the parent's
@@ -23,9 +22,7 @@ runtime::~runtime() {
   }
 }
 
-runtime_stats runtime::stats() const {
-  return pager_->stats();
-}
+runtime_stats runtime::stats() const { return pager_->stats(); }
 runtime_stats runtime::stats(process_group& group) const {
   using counts = std::array<std::uint64_t, sizeof(runtime_stats) / sizeof(std::uint64_t)>;
   auto all = std::bit_cast<counts>(stats());
@@ -33,12 +30,8 @@ runtime_stats runtime::stats(process_group& group) const {
   return std::bit_cast<runtime_stats>(all);
 }
 
-std::uint64_t runtime::memory() const noexcept {
-  return pager_->budget();
-}
+std::uint64_t runtime::memory() const noexcept { return pager_->budget(); }
 
-void runtime::reclaim_faults() const {
-  detail::fault_handler::reclaim();
-}
+void runtime::reclaim_faults() const { detail::fault_handler::reclaim(); }
 
 }  // namespace ooc

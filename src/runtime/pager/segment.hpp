@@ -171,9 +171,9 @@ class segment {
   std::unique_ptr<segment_state> grains_;
 };
 
-/// Returns when the blocks are in memory, or with the failure of a load, which of a touch would end the process.  Nothing
-/// keeps them there: it is for touches that follow at once.  For writing as for a touch: of a block that is promised
-/// only what lies outside is loaded.
+/// Returns when the blocks are in memory, or with the failure of a load, which of a touch would end the process.
+/// Nothing keeps them there: it is for touches that follow at once.  For writing as for a touch: of a block that is
+/// promised only what lies outside is loaded.
 [[nodiscard]] failure bring_in(segment& s, std::span<const block_range> which, access_mode mode);
 /// The same for the blocks of these bytes.
 [[nodiscard]] failure bring_in(segment& s, const std::byte* first, std::size_t bytes, access_mode mode);

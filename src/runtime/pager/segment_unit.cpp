@@ -16,9 +16,7 @@ block& segment_unit::block_itself() const noexcept {
   return s.at(begin_ / s.block_bytes());
 }
 
-segment_state& segment_unit::state() const noexcept {
-  return grain_ ? *segment_->grains_ : *segment_->state_;
-}
+segment_state& segment_unit::state() const noexcept { return grain_ ? *segment_->grains_ : *segment_->state_; }
 
 bool segment_unit::is_out() const noexcept {
   const block_state now = block_itself().state();
@@ -37,8 +35,7 @@ void segment_unit::await() const noexcept {
     for (;;) {
       const std::uint32_t word = b.word.load(std::memory_order_acquire);
       const block_state now = state_of(word);
-      if (now != block_state::queued && now != block_state::loading && now != block_state::busy)
-        return;
+      if (now != block_state::queued && now != block_state::loading && now != block_state::busy) return;
       b.wait(word, false);
     }
   };

@@ -29,8 +29,7 @@ class service_bell {
   void sleep(std::uint32_t seen, const timespec* most) noexcept {
     asleep_.store(true, std::memory_order_seq_cst);
     if (rings_.load(std::memory_order_seq_cst) == seen)
-      ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&rings_), FUTEX_WAIT_PRIVATE, seen, most,
-                nullptr, 0);
+      ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&rings_), FUTEX_WAIT_PRIVATE, seen, most, nullptr, 0);
     asleep_.store(false, std::memory_order_seq_cst);
   }
 

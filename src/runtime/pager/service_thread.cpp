@@ -65,8 +65,7 @@ void service_thread::round(unique_lock& l) {
 // where the reader of standard error is behind, as it may be waiting for a touch.
 void service_thread::give_hints(unique_lock& l) {
   std::string text;
-  for (segment_state* s : state_.segments)
-    text += s->past.take_hint(s->options.name);
+  for (segment_state* s : state_.segments) text += s->past.take_hint(s->options.name);
   const unlocked gap(l, state_.mutex());
   pollfd out{2, POLLOUT, 0};
   if (::poll(&out, 1, 0) > 0 && ::write(2, text.data(), text.size()) < 0) { /* nobody to tell */

@@ -33,9 +33,7 @@ class service_thread {
   void round(unique_lock& l) OOC_REQUIRES(pager_mutex);
 
   /// True while it is at work for a segment; `pager_state::changed` tells when that ends.
-  bool serves(const segment_state& s) const noexcept OOC_REQUIRES(pager_mutex) {
-    return serving_ == &s;
-  }
+  bool serves(const segment_state& s) const noexcept OOC_REQUIRES(pager_mutex) { return serving_ == &s; }
 
  private:
   void run();

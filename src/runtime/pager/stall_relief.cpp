@@ -46,20 +46,20 @@ void stall_relief::relieve(unique_lock& l) {
     state_.bell.ring();
   } else if (any_failed) {
     if (!cause)  // it was reported by a writeback()
-      cause = described(*longest.segment, longest.block, "found no frame",
-                        {std::make_error_code(std::errc::io_error),
-                         "modified blocks cannot be written, so nothing makes room"});
+      cause = described(
+          *longest.segment, longest.block, "found no frame",
+          {std::make_error_code(std::errc::io_error), "modified blocks cannot be written, so nothing makes room"});
     give_up(cause);
   } else if (waited > 60 * second && !state_.failed()) {
-    give_up(described(
-        *longest.segment, longest.block, "found no frame for a minute",
-        {make_error_code(errc::budget_too_small), "every frame of the budget is pinned, busy, or held by a "
-                                            "system call that is under way"}));
+    give_up(described(*longest.segment, longest.block, "found no frame for a minute",
+                      {make_error_code(errc::budget_too_small),
+                       "every frame of the budget is pinned, busy, or held by a "
+                       "system call that is under way"}));
   }
 }
 
-// Calls that wait for a block fail with it, and what they held may be room enough for the others.  Only a touch has nobody
-// to tell: it ends the process.
+// Calls that wait for a block fail with it, and what they held may be room enough for the others.  Only a touch has
+// nobody to tell: it ends the process.
 void stall_relief::give_up(const failure& cause) {
   bool told = false;
   for (std::size_t n = state_.events.stalled().size(); n > 0; --n) {

@@ -2,10 +2,10 @@
 //
 // Usually a store in flight will free a frame.  Where none is, the modified block that was seen longest
 // ago is written; blocks whose write failed are tried again, after one second, two, and three; then
-// the access cannot be served: a call that waits for a block (a pin, tiles(), an algorithm) fails, and where only touches
-// wait, the process ends.  Where nothing failed and still no frame is to be had, as all are pinned
-// or busy, that is so after a minute.  Time in which the process was stopped (Ctrl-Z, a debugger, a virtual machine
-// that was paused) is not counted: nothing could make room then.
+// the access cannot be served: a call that waits for a block (a pin, tiles(), an algorithm) fails, and where only
+// touches wait, the process ends.  Where nothing failed and still no frame is to be had, as all are pinned or busy,
+// that is so after a minute.  Time in which the process was stopped (Ctrl-Z, a debugger, a virtual machine that was
+// paused) is not counted: nothing could make room then.
 //
 // Lock: the pager's.  Threads: the service thread only.
 #pragma once
@@ -21,8 +21,7 @@ namespace ooc::detail {
 
 class stall_relief {
  public:
-  stall_relief(pager_state& state, block_writer& writer,
-               std::function<void(const failure&)> on_fatal)
+  stall_relief(pager_state& state, block_writer& writer, std::function<void(const failure&)> on_fatal)
       : state_(state), writer_(writer), on_fatal_(std::move(on_fatal)) {}
 
   /// Called whenever the service thread has nothing else to do while somebody waits for a frame.

@@ -119,8 +119,7 @@ read_ahead::stream* read_ahead::begin(std::int64_t b, std::int64_t blocks) noexc
       begin_line(*s, r, b);
       return s;
     }
-    const bool third =
-        std::find(recent_.begin(), recent_.end(), r - d) != recent_.end() && r - d >= 0;
+    const bool third = std::find(recent_.begin(), recent_.end(), r - d) != recent_.end() && r - d >= 0;
     if (std::abs(d) == 1 || third) {
       stride = d;
       start = third ? r - d : r;
@@ -129,9 +128,8 @@ read_ahead::stream* read_ahead::begin(std::int64_t b, std::int64_t blocks) noexc
   }
   if (pattern_ == access_pattern::sequential && stride == 0) stride = 1;
   if (stride == 0) return nullptr;
-  stream* slot =
-      &*std::min_element(streams_.begin(), streams_.end(),
-                         [](const stream& a, const stream& c) { return a.used < c.used; });
+  stream* slot = &*std::min_element(streams_.begin(), streams_.end(),
+                                    [](const stream& a, const stream& c) { return a.used < c.used; });
   *slot = {};
   slot->last = b;
   slot->stride = stride;
@@ -151,9 +149,8 @@ unsigned read_ahead::lines_together(const stream& s, block_index blocks, unsigne
   return n;
 }
 
-std::int64_t read_ahead::touched(block_index block, block_index count, unsigned limit,
-                                 const ahead_group& g, std::vector<block_index>& wanted, refill when,
-                                 bool was_out) {
+std::int64_t read_ahead::touched(block_index block, block_index count, unsigned limit, const ahead_group& g,
+                                 std::vector<block_index>& wanted, refill when, bool was_out) {
   if (pattern_ == access_pattern::random) return 0;
   ++clock_;
   const auto b = static_cast<std::int64_t>(block);

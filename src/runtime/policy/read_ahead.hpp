@@ -65,8 +65,7 @@ class read_ahead {
   /// what was asked for is not there.
   /// Returns the step of the sweep, 0 where the touch belongs to none.
   std::int64_t touched(block_index b, block_index blocks, unsigned limit, const ahead_group& g,
-                       std::vector<block_index>& wanted, refill when = refill::at_each_touch,
-                       bool was_out = true);
+                       std::vector<block_index>& wanted, refill when = refill::at_each_touch, bool was_out = true);
 
  private:
   struct stream {
@@ -76,19 +75,15 @@ class read_ahead {
     std::int64_t outer = 0;       ///< from one line's start to the next; 0: not known yet
     bool staggered = false;       ///< what lies outside the first stride of the segment then begins within it
     unsigned window = 0;
-    unsigned run = 0;         ///< touches
-    unsigned asked = 0;       ///< steps beyond `last` that have been asked for
+    unsigned run = 0;        ///< touches
+    unsigned asked = 0;      ///< steps beyond `last` that have been asked for
     std::uint64_t used = 0;  ///< time of the last touch
   };
 
-  std::int64_t step(const stream& s, std::int64_t from, std::int64_t blocks,
-                    std::int64_t& line_start) const noexcept;
+  std::int64_t step(const stream& s, std::int64_t from, std::int64_t blocks, std::int64_t& line_start) const noexcept;
   /// Steps from the last touch that may be the next one.
-  static std::int64_t reach_of(const stream& s) noexcept {
-    return std::max<std::int64_t>(s.window, 1) + 1;
-  }
-  static unsigned lines_together(const stream& s, block_index blocks, unsigned limit,
-                                 const ahead_group& g) noexcept;
+  static std::int64_t reach_of(const stream& s) noexcept { return std::max<std::int64_t>(s.window, 1) + 1; }
+  static unsigned lines_together(const stream& s, block_index blocks, unsigned limit, const ahead_group& g) noexcept;
   stream* match(std::int64_t b, std::int64_t blocks) noexcept;
   static void advance(stream& s, std::int64_t b, std::int64_t steps) noexcept;
   std::int64_t outer_of(const stream& s) const noexcept {

@@ -26,8 +26,8 @@ class repeated_sweep {
  public:
   static constexpr block_index most_blocks = 1 << 20;
 
-  /// A block, one of `blocks`, at most most_blocks, has come in and been touched.  Of up to `worth_it` blocks some are worth
-  /// keeping.  `ran_ns`: for how long the program has run since some time, its faults left out.  Allocates.
+  /// A block, one of `blocks`, at most most_blocks, has come in and been touched.  Of up to `worth_it` blocks some are
+  /// worth keeping.  `ran_ns`: for how long the program has run since some time, its faults left out.  Allocates.
   void came_in(block_index b, block_index blocks, block_index worth_it, std::uint64_t ran_ns) {
     if (pass_of_.size() != blocks) {
       pass_of_.assign(blocks, 0);
@@ -77,7 +77,7 @@ class repeated_sweep {
   block_index first_ = 0;  ///< of this pass
   block_index seen_ = 0;   ///< in this pass
   std::uint64_t began_ns_ = 0;
-  pass before_;         ///< the last one, of those that ran for the shortest time
+  pass before_;          ///< the last one, of those that ran for the shortest time
   unsigned passes_ = 0;  ///< one after the other that were alike
   unsigned needed_ = 3;
 };

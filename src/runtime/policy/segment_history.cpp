@@ -20,12 +20,9 @@ bool segment_history::mapped_whole(std::uint64_t bytes, std::uint64_t ran_ns, bo
 // Where all arrays fit in memory, blocks come once, and sooner whole.
 bool segment_history::comes_in_grains(block_index b, bool all_fits) noexcept {
   switch (streams_.pattern()) {
-    case access_pattern::sequential:
-      return false;
-    case access_pattern::random:
-      return true;
-    default:
-      return !all_fits && !streams_.expects(b) && choice_.in_grains();
+    case access_pattern::sequential: return false;
+    case access_pattern::random: return true;
+    default: return !all_fits && !streams_.expects(b) && choice_.in_grains();
   }
 }
 
@@ -34,8 +31,8 @@ segment_history::sweep segment_history::follow(block_index b, block_index blocks
   return {.step = streams_.touched(b, blocks, limit, g, wanted)};
 }
 
-// By bytes: a walk down a column goes on by the same number of bytes, which need not be whole grains.  One that goes from
-// grain to grain is not followed into other blocks, as these are better loaded whole.
+// By bytes: a walk down a column goes on by the same number of bytes, which need not be whole grains.  One that goes
+// from grain to grain is not followed into other blocks, as these are better loaded whole.
 segment_history::sweep segment_history::follow_grains(std::uint64_t place, std::uint64_t bytes, std::uint64_t grain,
                                                       unsigned limit, bool was_out, std::vector<block_index>& wanted) {
   constexpr unsigned most = 256;  // more in flight is no faster
@@ -61,7 +58,8 @@ std::optional<block_index> segment_history::not_wanted_soon(block_index b, block
   if (blocks > repeated_sweep::most_blocks || b >= blocks) return {};
   repeated_.came_in(b, blocks, worth_it, ran_ns);
   const block_index left = std::exchange(came_lately_[came_++ % came_lately_.size()], b);
-  if (!repeated_.repeats() || std::find(came_lately_.begin(), came_lately_.end(), left) != came_lately_.end()) return {};
+  if (!repeated_.repeats() || std::find(came_lately_.begin(), came_lately_.end(), left) != came_lately_.end())
+    return {};
   return left;
 }
 

@@ -11,9 +11,9 @@
 //   grain_choice      whether blocks fill up that come in by grains
 //   waste_watch       whether the program has had the time to touch what it reads
 //
-// Deterministic: the same calls have the same answers; time comes with them.  No locks and no addresses; one at a time may
-// call, which the pager's lock sees to.  Calls about touches, first mappings and evictions allocate nothing, for they are made
-// in fault handlers; those that follow sweeps are for the service thread.
+// Deterministic: the same calls have the same answers; time comes with them.  No locks and no addresses; one at a time
+// may call, which the pager's lock sees to.  Calls about touches, first mappings and evictions allocate nothing, for
+// they are made in fault handlers; those that follow sweeps are for the service thread.
 #pragma once
 
 #include <array>
@@ -63,8 +63,8 @@ class segment_history {
   /// It leaves without a touch.
   void wasted(const block_past& p) noexcept { yield_.wasted(p.stands_for); }
   void evicted() noexcept { aged_.evicted(); }
-  /// A touch has mapped a whole block; `ran_ns`: for how long all threads have run, their faults left out, since some time;
-  /// `in_grains`: it could come in by grains.  True where the program is to be told that it reads for nothing.
+  /// A touch has mapped a whole block; `ran_ns`: for how long all threads have run, their faults left out, since some
+  /// time; `in_grains`: it could come in by grains.  True where the program is to be told that it reads for nothing.
   bool mapped_whole(std::uint64_t bytes, std::uint64_t ran_ns, bool in_grains) noexcept;
   /// The grains of a block have filled it.
   void filled() noexcept { choice_.filled(); }
@@ -73,8 +73,10 @@ class segment_history {
 
   /// Whether a touch of block `b`, which is out, is better served by a grain; asked once for each such touch.
   bool comes_in_grains(block_index b, bool all_fits) noexcept;
-  /// Of a segment with blocks: the sweep that has come to `b`, and the blocks to fetch, as read_ahead::touched() says them.
-  sweep follow(block_index b, block_index blocks, unsigned limit, const ahead_group& g, std::vector<block_index>& wanted);
+  /// Of a segment with blocks: the sweep that has come to `b`, and the blocks to fetch, as read_ahead::touched() says
+  /// them.
+  sweep follow(block_index b, block_index blocks, unsigned limit, const ahead_group& g,
+               std::vector<block_index>& wanted);
   /// The same for grains, by the byte that was touched.
   sweep follow_grains(std::uint64_t place, std::uint64_t bytes, std::uint64_t grain, unsigned limit, bool was_out,
                       std::vector<block_index>& wanted);
@@ -83,9 +85,10 @@ class segment_history {
 
   // --- what leaves, and what is written before
 
-  /// Where a sweep has come to `b`: the block that is not wanted soon, if any.  `worth_it`: of so many that are swept some
-  /// can stay in memory.
-  std::optional<block_index> not_wanted_soon(block_index b, block_index blocks, block_index worth_it, std::uint64_t ran_ns);
+  /// Where a sweep has come to `b`: the block that is not wanted soon, if any.  `worth_it`: of so many that are swept
+  /// some can stay in memory.
+  std::optional<block_index> not_wanted_soon(block_index b, block_index blocks, block_index worth_it,
+                                             std::uint64_t ran_ns);
   /// A grain is about to be read ahead of a walk.
   void names_ahead(block_index grain) { left_.add(grain); }
   /// A grain that a walk has come past so long ago that it is done with the one before in its row.

@@ -1,9 +1,9 @@
 // The conclusions from the writes to a segment: whether what is read will be written next, and whether a sweep of
 // writes comes back to what it has left.
 //
-// A sweep of writes has the block that it left two steps ago written (one that is near the border may still be changed by a
-// stencil).  One that is changed again while it is in memory has been written for nothing, as where a program fills a
-// panel and then adds to it: where more than one in eight is, that is the end of it.
+// A sweep of writes has the block that it left two steps ago written (one that is near the border may still be changed
+// by a stencil).  One that is changed again while it is in memory has been written for nothing, as where a program
+// fills a panel and then adds to it: where more than one in eight is, that is the end of it.
 //
 // Thread-safe, for first writes are no matter of the pager's lock.  For fault handlers: nothing allocates.
 #pragma once
@@ -42,7 +42,8 @@ class write_history {
   /// The block to clean where a sweep of writes over `blocks` has come to `at`.
   std::optional<block_index> to_clean_behind(block_index at, std::int64_t step, std::uint64_t blocks) const noexcept {
     constexpr std::uint64_t one_in = 8;
-    if (swept_again_.load(std::memory_order_relaxed) > one_in + swept_.load(std::memory_order_relaxed) / one_in) return {};
+    if (swept_again_.load(std::memory_order_relaxed) > one_in + swept_.load(std::memory_order_relaxed) / one_in)
+      return {};
     const std::int64_t left = static_cast<std::int64_t>(at) - 2 * step;
     if (left < 0 || static_cast<std::uint64_t>(left) >= blocks) return {};
     return static_cast<block_index>(left);

@@ -16,8 +16,7 @@ using how = detail::array_request::how;
 
 constexpr std::size_t largest_element = 64_KiB;
 
-detail::array_request request_for(how action, const element_format& type,
-                                  std::span<const std::size_t> extents) {
+detail::array_request request_for(how action, const element_format& type, std::span<const std::size_t> extents) {
   detail::array_request r;
   r.action = action;
   r.element_type = type.name;
@@ -27,28 +26,24 @@ detail::array_request request_for(how action, const element_format& type,
   return r;
 }
 
-detail::array_request request_for(how action) {
-  return request_for(action, {}, {});
-}
+detail::array_request request_for(how action) { return request_for(action, {}, {}); }
 
 void check(std::string_view path, const detail::array_request& r) {
   const bool makes = r.action == how::create || r.action == how::create_or_open;
   if (!makes) return;
   if (r.rank < 1 || r.rank > 8)
-    refuse(errc::invalid_request, "array", path,
-           std::to_string(r.rank) + " dimensions: an array has 1 to 8");
+    refuse(errc::invalid_request, "array", path, std::to_string(r.rank) + " dimensions: an array has 1 to 8");
   if (r.element_type.empty() || r.element_size == 0 || r.element_size > largest_element)
     refuse(errc::invalid_request, "array", path,
            "elements of type '" + r.element_type + "' and " + std::to_string(r.element_size) +
                " bytes: a type has a name, and 1 to " + std::to_string(largest_element) + " bytes");
   if (!r.fill.empty() && r.fill.size() != r.element_size)
     refuse(errc::invalid_request, "array", path,
-           "a fill of " + std::to_string(r.fill.size()) + " bytes for elements of " +
-               std::to_string(r.element_size) + ": give one element");
+           "a fill of " + std::to_string(r.fill.size()) + " bytes for elements of " + std::to_string(r.element_size) +
+               ": give one element");
 }
 
-detail::array_request completed(std::string_view path, detail::array_request r,
-                                const any_array::options_type& options,
+detail::array_request completed(std::string_view path, detail::array_request r, const any_array::options_type& options,
                                 any_array::memory_layout layout) {
   r.layout = layout;
   if (options.fill) r.fill = *options.fill;
@@ -75,42 +70,35 @@ any_array::any_array(runtime& rt, const store& s, std::string_view path, detail:
                      const options_type& options, memory_layout layout)
     : array_base(rt, s, path, completed(path, std::move(r), options, layout)), layout_(layout) {}
 
-any_array::any_array(runtime& rt, const store& s, std::string_view path, create_t,
-                     const element_format& type, std::span<const std::size_t> extents,
-                     const options_type& options, memory_layout layout)
+any_array::any_array(runtime& rt, const store& s, std::string_view path, create_t, const element_format& type,
+                     std::span<const std::size_t> extents, const options_type& options, memory_layout layout)
     : any_array(rt, s, path, request_for(how::create, type, extents), options, layout) {}
 
-any_array::any_array(runtime& rt, const store& s, std::string_view path, create_or_open_t,
-                     const element_format& type, std::span<const std::size_t> extents,
-                     const options_type& options, memory_layout layout)
+any_array::any_array(runtime& rt, const store& s, std::string_view path, create_or_open_t, const element_format& type,
+                     std::span<const std::size_t> extents, const options_type& options, memory_layout layout)
     : any_array(rt, s, path, request_for(how::create_or_open, type, extents), options, layout) {}
 
-any_array::any_array(runtime& rt, const store& s, std::string_view path, open_t,
-                     const options_type& options, memory_layout layout)
+any_array::any_array(runtime& rt, const store& s, std::string_view path, open_t, const options_type& options,
+                     memory_layout layout)
     : any_array(rt, s, path, request_for(how::open), options, layout) {}
 
-any_array::any_array(runtime& rt, const store& s, std::string_view path, open_read_only_t,
-                     const options_type& options, memory_layout layout)
+any_array::any_array(runtime& rt, const store& s, std::string_view path, open_read_only_t, const options_type& options,
+                     memory_layout layout)
     : any_array(rt, s, path, request_for(how::open_read_only), options, layout) {}
 
-std::size_t any_array::size() const {
-  return product(extents());
-}
+std::size_t any_array::size() const { return product(extents()); }
 
 std::byte* any_array::data() const {
   core().check_open();
   if (layout_ == memory_layout::tiled)
-    throw usage_error(
-        errc::invalid_request,
-        "array '" + path() +
-            "' lies in memory tile by tile and has no row-major image; use its tiles, or "
-            "open it with memory_layout::right");
+    throw usage_error(errc::invalid_request,
+                      "array '" + path() +
+                          "' lies in memory tile by tile and has no row-major image; use its tiles, or "
+                          "open it with memory_layout::right");
   return facts().base;
 }
 
-std::vector<std::size_t> any_array::strides() const {
-  return strides_of(extents(), element_size());
-}
+std::vector<std::size_t> any_array::strides() const { return strides_of(extents(), element_size()); }
 
 std::size_t any_array::tiles() const {
   const std::vector<std::size_t> shape = tile_shape(), e = extents();

@@ -24,7 +24,7 @@ using bytes = process_group::bytes;
 /// The description that a rank gives of its call.
 struct wish {
   index_box box;
-  std::uint64_t budget = 0;  ///< of its runtime
+  std::uint64_t budget = 0;                           ///< of its runtime
   storage::locality nodes = storage::locality::none;  ///< of the array, the farthest one
 
   bytes packed(std::size_t rank) const {
@@ -62,21 +62,18 @@ void refuse_overlaps(const std::string& call, std::span<const wish> wishes, std:
         lower.push_back(std::max(a.lower[k], b.lower[k]));
         upper.push_back(std::min(a.upper[k], b.upper[k]));
       }
-      throw usage_error(errc::conflict, call + ": ranks " + std::to_string(i) + " and " +
-                                            std::to_string(j) + " both write the box from " +
-                                            to_string(lower) + " to " + to_string(upper));
+      throw usage_error(errc::conflict, call + ": ranks " + std::to_string(i) + " and " + std::to_string(j) +
+                                            " both write the box from " + to_string(lower) + " to " + to_string(upper));
     }
 }
 
 }  // namespace
 
-void transfer_all(shared_array& a, access_kind kind, box_view b, std::byte* memory,
-                  std::size_t elements) {
+void transfer_all(shared_array& a, access_kind kind, box_view b, std::byte* memory, std::size_t elements) {
   local_array& local = a.local();
   local.check_open();
   const bool writes = kind == access_kind::write;
-  const std::string call =
-      std::string(writes ? "write_all" : "read_all") + " of '" + a.path() + "'";
+  const std::string call = std::string(writes ? "write_all" : "read_all") + " of '" + a.path() + "'";
   const array_source::state_ptr now = local.source().current();
   const array_geometry& g = now->geometry;
   process_group& group = a.group();
@@ -86,13 +83,11 @@ void transfer_all(shared_array& a, access_kind kind, box_view b, std::byte* memo
       local.check_writable("be written");
       local.check_unpinned("write_all()");
     }
-    const wish mine{local.checked(b, writes ? "write_all()" : "read_all()"),
-                    a.segment().served_by().budget(),
+    const wish mine{local.checked(b, writes ? "write_all()" : "read_all()"), a.segment().served_by().budget(),
                     group.size() > 1 ? now->file->farthest_node() : storage::locality::none};
     if (const std::uint64_t n = elements_of(mine.box, g.rank()); n != elements)
       throw usage_error(errc::invalid_request, call + ": the box has " + std::to_string(n) +
-                                                   " elements, the memory room for " +
-                                                   std::to_string(elements));
+                                                   " elements, the memory room for " + std::to_string(elements));
     return mine.packed(g.rank());
   });
   std::vector<wish> wishes;
@@ -127,19 +122,14 @@ void transfer_all(shared_array& a, access_kind kind, box_view b, std::byte* memo
   });
   const auto forget = [&] {
     if (!writes || a.segment().invalidate(blocks, false) == segment::invalidated::done) return;
-    throw usage_error(errc::busy, "array '" + a.path() + "': another thread of rank " +
-                                      std::to_string(a.rank()) +
+    throw usage_error(errc::busy, "array '" + a.path() + "': another thread of rank " + std::to_string(a.rank()) +
                                       " wrote to it or pinned it during write_all()");
   };
   try {
-    storage::transfer_collectively(*now->file,
-                               {.group = group,
-                                .call = call,
-                                .kind = kind,
-                                .wanted = wanted,
-                                .memory = memory,
-                                .round_bytes = round_bytes},
-                               how);
+    storage::transfer_collectively(
+        *now->file,
+        {.group = group, .call = call, .kind = kind, .wanted = wanted, .memory = memory, .round_bytes = round_bytes},
+        how);
   } catch (...) {
     forget();
     throw;

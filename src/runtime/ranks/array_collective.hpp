@@ -14,7 +14,6 @@ namespace ooc::detail {
 
 /// Reads to or writes from `memory`, which has room for as many elements.  Collective over the
 /// array's group, with no other use of the array meanwhile; what one rank throws, all throw.
-void transfer_all(shared_array& a, access_kind kind, box_view b, std::byte* memory,
-                  std::size_t elements);
+void transfer_all(shared_array& a, access_kind kind, box_view b, std::byte* memory, std::size_t elements);
 
 }  // namespace ooc::detail

@@ -8,8 +8,7 @@
 
 namespace ooc::detail {
 
-array_core::array_core(runtime& rt, const ooc::store& s, std::string_view path,
-                       const array_request& r)
+array_core::array_core(runtime& rt, const ooc::store& s, std::string_view path, const array_request& r)
     : array_(std::make_unique<shared_array>(s, path, r)),
       facts_(&array_->local().facts()),
       reads_noted_(array_->log() != nullptr) {
@@ -22,19 +21,15 @@ void array_core::refuse_closed() const {
   array_->local().check_open();  // throws
 }
 
-void array_core::check_writable(const char* operation) const {
-  array_->local().check_writable(operation);
-}
+void array_core::check_writable(const char* operation) const { array_->local().check_writable(operation); }
 
 void array_core::out_of_range(std::size_t dimension, std::size_t given) const {
-  throw std::out_of_range("array '" + facts_->path + "': index " + std::to_string(given) +
-                          " in dimension " + std::to_string(dimension) + " is outside the extent " +
+  throw std::out_of_range("array '" + facts_->path + "': index " + std::to_string(given) + " in dimension " +
+                          std::to_string(dimension) + " is outside the extent " +
                           std::to_string(facts_->extents[dimension]));
 }
 
-void array_core::note_read(const std::byte* element, std::size_t bytes) const {
-  array_->note_read(element, bytes);
-}
+void array_core::note_read(const std::byte* element, std::size_t bytes) const { array_->note_read(element, bytes); }
 
 std::vector<std::size_t> array_core::tile_shape() const {
   if (!facts_->tile.empty()) return {facts_->tile.begin(), facts_->tile.end()};
@@ -55,51 +50,33 @@ std::string array_core::current_path() const {
   return array_->local().file().current_path();
 }
 
-void array_core::writeback(durability d) {
-  array_->local().writeback(d);
-}
+void array_core::writeback(durability d) { array_->local().writeback(d); }
 
 std::uint64_t array_core::dirty_blocks() const {
   check_open();
   return array_->local().segment().dirty_blocks();
 }
 
-void array_core::invalidate(bool discard) {
-  array_->local().invalidate(discard);
-}
+void array_core::invalidate(bool discard) { array_->local().invalidate(discard); }
 
-void array_core::prefetch(box_view b, prefetched which) const {
-  array_->local().prefetch(b, which);
-}
+void array_core::prefetch(box_view b, prefetched which) const { array_->local().prefetch(b, which); }
 
-void array_core::prefetch(std::span<const box_view> boxes) const {
-  array_->local().prefetch(boxes);
-}
+void array_core::prefetch(std::span<const box_view> boxes) const { array_->local().prefetch(boxes); }
 
 void array_core::advise(access_pattern p) const {
   check_open();
   array_->local().segment().advise(p);
 }
 
-void array_core::overwrite(box_view b) {
-  array_->local().overwrite(b);
-}
+void array_core::overwrite(box_view b) { array_->local().overwrite(b); }
 
-void array_core::clear_overwrite() {
-  array_->local().clear_overwrite();
-}
+void array_core::clear_overwrite() { array_->local().clear_overwrite(); }
 
-pinned_region array_core::pin(box_view b, access_mode mode) const {
-  return array_->pin(b, mode);
-}
+pinned_region array_core::pin(box_view b, access_mode mode) const { return array_->pin(b, mode); }
 
-void array_core::unpin(const pinned_region& r) const noexcept {
-  array_->local().unpin(r);
-}
+void array_core::unpin(const pinned_region& r) const noexcept { array_->local().unpin(r); }
 
-void array_core::bring_in(box_view b, access_mode mode) const {
-  array_->local().bring_in(b, mode);
-}
+void array_core::bring_in(box_view b, access_mode mode) const { array_->local().bring_in(b, mode); }
 
 bool is_mapped(const array_core& a, const std::byte* element) noexcept {
   const segment& s = a.shared().local().segment();

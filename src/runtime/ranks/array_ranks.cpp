@@ -12,21 +12,13 @@ using bytes = process_group::bytes;
 
 }  // namespace
 
-int array_ranks::rank() const noexcept {
-  return array_.rank();
-}
+int array_ranks::rank() const noexcept { return array_.rank(); }
 
-std::pair<std::size_t, std::size_t> array_ranks::rows_of(int rank) const {
-  return array_.rows_of(rank);
-}
+std::pair<std::size_t, std::size_t> array_ranks::rows_of(int rank) const { return array_.rows_of(rank); }
 
-void array_ranks::sync(durability d) const {
-  write_exchange(array_).sync(d);
-}
+void array_ranks::sync(durability d) const { write_exchange(array_).sync(d); }
 
-void array_ranks::sync_halo(std::size_t rows) const {
-  write_exchange(array_).sync_halo(rows);
-}
+void array_ranks::sync_halo(std::size_t rows) const { write_exchange(array_).sync_halo(rows); }
 
 void array_ranks::read_all(box_view b, std::byte* to, std::size_t elements) const {
   transfer_all(array_, access_kind::read, b, to, elements);

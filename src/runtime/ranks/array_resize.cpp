@@ -26,11 +26,10 @@ void check_resizable(const shared_array& a, shape extents, bool may_move) {
   a.local().check_writable("be resized");
   const storage::entry& file = a.local().file().entry();
   if (file.in_place)
-    throw usage_error(
-        errc::invalid_request,
-        "array '" + a.path() +
-            "' is a file in place, whose size stays as it is; copy it to an array of a "
-            "store to resize it");
+    throw usage_error(errc::invalid_request,
+                      "array '" + a.path() +
+                          "' is a file in place, whose size stays as it is; copy it to an array of a "
+                          "store to resize it");
   const array_geometry& now = a.geometry();
   if (extents.size() != now.rank())
     refuse(a, std::to_string(extents.size()) + " extents, and the array has " + std::to_string(now.rank()) +
@@ -40,14 +39,17 @@ void check_resizable(const shared_array& a, shape extents, bool may_move) {
     if (k > 0 && extents[k] != now.extents()[k]) {
       const std::string stays = extent + " stays " + std::to_string(now.extents()[k]) + ", ";
       if (file.array.tile.empty())
-        refuse(a, stays + "as the file is in row-major order and grows in dimension 0 only; copy the array to one with "
-                          "options.order = ooc::file_order::tiled and options.max_extents (ooc::copy)");
+        refuse(a, stays +
+                      "as the file is in row-major order and grows in dimension 0 only; copy the array to one with "
+                      "options.order = ooc::file_order::tiled and options.max_extents (ooc::copy)");
       if (!has_reserved_grid(file.array))
-        refuse(a, stays + "as options.max_extents at creation had no number for it; copy the array to one that has "
-                          "(ooc::copy)");
+        refuse(a, stays +
+                      "as options.max_extents at creation had no number for it; copy the array to one that has "
+                      "(ooc::copy)");
       if (now.tile().empty() && !may_move)
-        refuse(a, stays + "as with layout_right another one would move elements in memory; open the array with "
-                          "layout_tiled to resize it");
+        refuse(a, stays +
+                      "as with layout_right another one would move elements in memory; open the array with "
+                      "layout_tiled to resize it");
     }
     const std::uint64_t least = k == 0 ? 0 : 1;
     if (extents[k] < least || extents[k] > now.max_extents()[k])
@@ -55,10 +57,10 @@ void check_resizable(const shared_array& a, shape extents, bool may_move) {
                     std::to_string(extents[k]) + "; the limit is options.max_extents at creation");
   }
   if (now.resized(extents).blocks() > now.max_blocks())
-    refuse(a, "the row-major image of the extents " + to_string(extents) + " has more addresses than an array can have; "
+    refuse(a, "the row-major image of the extents " + to_string(extents) +
+                  " has more addresses than an array can have; "
                   "open it with layout_tiled to resize it");
-  if (file.array.element_type.empty())
-    refuse(a, "the file is not recorded as an array and cannot be resized as one");
+  if (file.array.element_type.empty()) refuse(a, "the file is not recorded as an array and cannot be resized as one");
   a.local().check_unpinned("resize()");
 }
 
@@ -96,8 +98,7 @@ void resize_file(shared_array& a, const std::string& call, const array_geometry&
 // on, so it must not be an old copy.  Hence the sync().
 void resize_array(shared_array& a, shape extents, bool may_move) {
   const std::string call = "resize of '" + a.path() + "' to " + to_string(extents);
-  a.group().together(
-      call, [&] { return check_resizable(a, extents, may_move), process_group::bytes{}; });
+  a.group().together(call, [&] { return check_resizable(a, extents, may_move), process_group::bytes{}; });
   write_exchange(a).sync(durability::acknowledged);
   const array_source::state_ptr old = a.local().source().current();
   const array_geometry& was = old->geometry;

@@ -17,8 +17,8 @@ class alone final : public process_group {
     return {{mine.begin(), mine.end()}};
   }
   void all_reduce(std::string_view, std::span<std::uint64_t>, reduction) override {}
-  void exchange(std::string_view, std::span<const std::span<const std::byte>>,
-                std::span<const std::span<std::byte>>, std::shared_ptr<const void>) override {}
+  void exchange(std::string_view, std::span<const std::span<const std::byte>>, std::span<const std::span<std::byte>>,
+                std::shared_ptr<const void>) override {}
 };
 
 }  // namespace ooc::detail

@@ -22,20 +22,17 @@ shared_array::~shared_array() = default;
 std::pair<std::size_t, std::size_t> shared_array::rows_of(int rank) const {
   local_.check_open();
   if (rank < 0 || rank >= ranks())
-    throw usage_error(errc::invalid_request, "array '" + path() + "': there is no rank " +
-                                                 std::to_string(rank) + " among " +
-                                                 std::to_string(ranks()));
-  const index_box part =
-      part_of(geometry(), local_.facts().stripes, static_cast<std::uint64_t>(rank),
-              static_cast<std::uint64_t>(ranks()));
+    throw usage_error(errc::invalid_request, "array '" + path() + "': there is no rank " + std::to_string(rank) +
+                                                 " among " + std::to_string(ranks()));
+  const index_box part = part_of(geometry(), local_.facts().stripes, static_cast<std::uint64_t>(rank),
+                                 static_cast<std::uint64_t>(ranks()));
   return {part.lower[0], part.upper[0]};
 }
 
 array_sharing shared_array::sharing(const array_geometry& g, const striping& s) const {
   array_sharing with;
   if (ranks() == 1) return with;
-  const index_box part =
-      part_of(g, s, static_cast<std::uint64_t>(rank()), static_cast<std::uint64_t>(ranks()));
+  const index_box part = part_of(g, s, static_cast<std::uint64_t>(rank()), static_cast<std::uint64_t>(ranks()));
   const part_blocks blocks = blocks_of_part(g, part);
   with.by_ranks = true;
   with.log = log_.get();
@@ -51,11 +48,11 @@ array_sharing shared_array::sharing(const array_geometry& g, const striping& s) 
 void shared_array::check_in_part(const index_box& box) const {
   const auto [first, last] = rows_of(rank());
   if (box.lower[0] == box.upper[0] || (box.lower[0] >= first && box.upper[0] <= last)) return;
-  throw usage_error(errc::invalid_request,
-                    "array '" + path() + "': rows " + std::to_string(box.lower[0]) + " to " +
-                        std::to_string(box.upper[0]) + " cannot be pinned for writing on rank " +
-                        std::to_string(rank()) + ", whose part is rows " + std::to_string(first) +
-                        " to " + std::to_string(last) + " (owner_computes)");
+  throw usage_error(errc::invalid_request, "array '" + path() + "': rows " + std::to_string(box.lower[0]) + " to " +
+                                               std::to_string(box.upper[0]) + " cannot be pinned for writing on rank " +
+                                               std::to_string(rank()) + ", whose part is rows " +
+                                               std::to_string(first) + " to " + std::to_string(last) +
+                                               " (owner_computes)");
 }
 
 pinned_region shared_array::pin(box_view b, access_mode mode) {

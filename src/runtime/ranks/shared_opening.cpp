@@ -33,8 +33,7 @@ std::string fill_text(const std::vector<std::byte>& fill) {
     t += digits[std::to_integer<unsigned>(fill[i]) >> 4];
     t += digits[std::to_integer<unsigned>(fill[i]) & 15];
   }
-  if (fill.size() > most_shown)
-    t += "... with checksum " + std::to_string(storage::crc32c(fill.data(), fill.size()));
+  if (fill.size() > most_shown) t += "... with checksum " + std::to_string(storage::crc32c(fill.data(), fill.size()));
   return t;
 }
 
@@ -42,9 +41,7 @@ std::string fill_text(const std::vector<std::byte>& fill) {
 std::string call_text(const std::string& path, const array_request& r) {
   const array_options<std::byte>& o = r.options;
   const bool creates = r.action == array_request::how::create;
-  std::string t = creates                                          ? "create"
-                  : r.action == array_request::how::open_read_only ? "open (read only)"
-                                                                   : "open";
+  std::string t = creates ? "create" : r.action == array_request::how::open_read_only ? "open (read only)" : "open";
   t += " of '" + path + "' as " +
        (r.element_type.empty() ? "recorded" : r.element_type + ", rank " + std::to_string(r.rank));
   if (!r.extents.empty()) t += ", extents " + list_of(r.extents);
@@ -110,8 +107,8 @@ void shared_opening::create_or_open(const array_request& r) {
   try {
     open(known);
   } catch (const usage_error& e) {
-    const bool was_made_meanwhile = known.action == array_request::how::create &&
-                                    !array_.grouped() && e.code() == std::errc::file_exists;
+    const bool was_made_meanwhile =
+        known.action == array_request::how::create && !array_.grouped() && e.code() == std::errc::file_exists;
     if (!was_made_meanwhile) throw;
     known.action = array_request::how::open;
     open(known);
@@ -192,10 +189,7 @@ void shared_opening::open_together(const array_request& r) {
       file.open(writing_as(r), r.options.wait_for_writer,
                 [&](const storage::entry& e) { (void)plan_existing(path, r, e, block); });
     const storage::entry& meta = file.entry();
-    return storage::packer()
-        .number(meta.capability ? 1 : 0)
-        .bytes(storage::encode_entry(meta))
-        .take();
+    return storage::packer().number(meta.capability ? 1 : 0).bytes(storage::encode_entry(meta)).take();
   });
   const auto set_up_file = [&] {
     if (!leads) {

@@ -15,8 +15,7 @@ namespace ooc::detail {
 class shared_opening {
  public:
   /// `array`, which has been made for `r`, `rt` and `r` outlive it.
-  shared_opening(shared_array& array, runtime& rt, const array_request& r)
-      : array_(array), rt_(rt), request_(r) {}
+  shared_opening(shared_array& array, runtime& rt, const array_request& r) : array_(array), rt_(rt), request_(r) {}
 
   void open();
 

@@ -37,21 +37,17 @@ void temporary_file::make(array_core& beside, std::uint64_t bytes, const std::st
     file_ = store_->make(path, f);
     made_ = true;
   } catch (const error& e) {
-    throw_if({e.code(), "a temporary file of " + std::to_string(bytes) + " bytes, '" + path +
-                            "', cannot be made: " + e.what()});
+    throw_if({e.code(),
+              "a temporary file of " + std::to_string(bytes) + " bytes, '" + path + "', cannot be made: " + e.what()});
   }
 }
 
-void temporary_file::share(process_group& group, array_core& beside, std::uint64_t bytes,
-                           const std::string& purpose) {
+void temporary_file::share(process_group& group, array_core& beside, std::uint64_t bytes, const std::string& purpose) {
   const std::string name = "'" + beside.facts().path + "." + purpose + "'";
   const auto told = group.together("making " + name, [&] {
     if (group.rank() != 0) return process_group::bytes{};
     make(beside, bytes, purpose);
-    return storage::packer()
-        .number(file_.meta.capability ? 1 : 0)
-        .bytes(storage::encode_entry(file_.meta))
-        .take();
+    return storage::packer().number(file_.meta.capability ? 1 : 0).bytes(storage::encode_entry(file_.meta)).take();
   });
   group.together("opening " + name, [&] {
     if (group.rank() == 0) return process_group::bytes{};

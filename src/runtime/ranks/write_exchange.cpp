@@ -31,8 +31,7 @@ void write_exchange::sync(durability d) {
   if (!array_.grouped()) return array_.local().writeback(d);
   const bool durable = d == durability::durable;
   const std::string call = durable ? "durable sync" : "sync";
-  const notices told =
-      exchange_writes(call, std::vector<block_range>{{0, array_.segment().blocks()}});
+  const notices told = exchange_writes(call, std::vector<block_range>{{0, array_.segment().blocks()}});
   if (!durable || !array_.local().facts().writable) return take_in(call, told);
   array_.group().together("making '" + array_.path() + "' durable", [&] {
     take_in(call, told);  // here, as it may fail on one rank, and the others must not wait for it
@@ -63,9 +62,8 @@ std::vector<block_range> write_exchange::halo_blocks(std::size_t rows) const {
   for (int r = 0; r < array_.ranks(); ++r) {
     const auto [first, last] = array_.rows_of(r);
     if (first == 0 || first == last) continue;
-    const std::vector<block_range> blocks =
-        g.blocks_of(whole_rows(g, first - std::min<std::uint64_t>(rows, first),
-                               first + std::min<std::uint64_t>(rows, end - first)));
+    const std::vector<block_range> blocks = g.blocks_of(whole_rows(g, first - std::min<std::uint64_t>(rows, first),
+                                                                   first + std::min<std::uint64_t>(rows, end - first)));
     all.insert(all.end(), blocks.begin(), blocks.end());
   }
   return merged(std::move(all));
@@ -80,8 +78,7 @@ std::vector<block_range> write_exchange::halo_blocks(std::size_t rows) const {
 // The checking mode writes back and forgets every block.  What was read before the exchange comes
 // before all that is written after it; what was written outside `which` is shown to nobody, and
 // stays on record, to be compared with what others do from then on.
-write_exchange::notices write_exchange::exchange_writes(const std::string& call,
-                                                        std::span<const block_range> which) {
+write_exchange::notices write_exchange::exchange_writes(const std::string& call, std::span<const block_range> which) {
   std::vector<block_range> written;
   accesses noted;
   notices told;
@@ -127,8 +124,7 @@ void write_exchange::forget_others_writes(const std::string& call, const notices
   }
   if (array_.segment().invalidate(merged(std::move(others)), false) != segment::invalidated::done)
     throw usage_error(errc::busy, "array '" + array_.path() + "': another thread of rank " +
-                                      std::to_string(array_.rank()) +
-                                      " wrote to it or pinned it during " + call);
+                                      std::to_string(array_.rank()) + " wrote to it or pinned it during " + call);
 }
 
 void write_exchange::check_last() {
@@ -146,8 +142,8 @@ void write_exchange::report_conflicts(const notices& told) const {
   const array_geometry& g = array_.geometry();
   const std::vector<conflict> found = find_conflicts(g, by_rank);
   if (!found.empty())
-    throw usage_error(errc::conflict, "array '" + array_.path() + "': since the last sync " +
-                                          describe(found, g.rank()));
+    throw usage_error(errc::conflict,
+                      "array '" + array_.path() + "': since the last sync " + describe(found, g.rank()));
 }
 
 }  // namespace ooc::detail

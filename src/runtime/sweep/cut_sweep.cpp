@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t cost_of_request = 16 << 10;  // bytes that a disk transfers meanwhile
 constexpr std::uint64_t cost_of_part_of_chunk = 8 << 10;
-constexpr std::uint64_t cost_of_round = 512 << 10;   // threads that wait for each other
+constexpr std::uint64_t cost_of_round = 512 << 10;  // threads that wait for each other
 constexpr std::size_t most_grouped = 64;
 
 }  // namespace
@@ -57,14 +57,12 @@ std::uint64_t cut_sweep::coefficient_bytes() const noexcept {
 
 std::uint64_t cut_sweep::cost_of_whole(std::size_t levels, std::size_t group, std::size_t steps) const {
   const wave_schedule schedule(geometry_, plan_with(levels, group));
-  const std::uint64_t bytes = geometry_.slabs() * geometry_.extents()[1] *
-                              (2 * field_bytes() + coefficient_bytes());
-  return (steps + levels - 1) / levels *
-         (bytes + static_cast<std::uint64_t>(schedule.times()) * cost_of_round);
+  const std::uint64_t bytes = geometry_.slabs() * geometry_.extents()[1] * (2 * field_bytes() + coefficient_bytes());
+  return (steps + levels - 1) / levels * (bytes + static_cast<std::uint64_t>(schedule.times()) * cost_of_round);
 }
 
-cut_choice cut_sweep::described(std::size_t levels, std::size_t group, std::size_t width,
-                                std::size_t unit, std::size_t steps) const {
+cut_choice cut_sweep::described(std::size_t levels, std::size_t group, std::size_t width, std::size_t unit,
+                                std::size_t steps) const {
   const wave_plan plan = plan_with(levels, group);
   const row_cut cut = cut_for(levels, width, unit);
   cut_choice c{levels, group, width, unit, cut.parts(), 0, 0, 0};
@@ -80,8 +78,7 @@ cut_choice cut_sweep::described(std::size_t levels, std::size_t group, std::size
   };
   have_room(levels);
   // A last pass of one or two steps may have wider borders, of level 0 of both fields.
-  for (std::size_t fewer = 1; plan_.keeps_former && fewer < std::min<std::size_t>(levels, 3); ++fewer)
-    have_room(fewer);
+  for (std::size_t fewer = 1; plan_.keeps_former && fewer < std::min<std::size_t>(levels, 3); ++fewer) have_room(fewer);
 
   const wave_schedule schedule(geometry_, plan);
   const auto slabs = static_cast<std::uint64_t>(geometry_.slabs());
@@ -92,7 +89,7 @@ cut_choice cut_sweep::described(std::size_t levels, std::size_t group, std::size
   for (std::size_t level = 0; level < levels; ++level) border += group * cut.border(level) * kept_bytes(level);
   const std::uint64_t rows = cut.array_rows();
   const std::uint64_t again = cut.rows_read_again();
-  std::uint64_t bytes = (2 * rows + 2 * again) * slabs * row;             // in and out, and what is periodic
+  std::uint64_t bytes = (2 * rows + 2 * again) * slabs * row;  // in and out, and what is periodic
   bytes += (4 * ghosts * rows + 3 * again * slabs) * row;
   bytes += 2 * (c.parts - 1) * times * border;
   bytes += (rows + c.parts * (levels + 1) * cut.radius()) * (slabs + 2 * ghosts) * more;
@@ -124,7 +121,7 @@ std::optional<cut_choice> cut_sweep::choose(std::size_t levels, std::size_t most
           wide = (request_.options.width + unit - 1) / unit;
           if (!fits(wide)) break;
         } else {
-          if (!fits(1)) break;  // nor do more slabs at a time
+          if (!fits(1)) break;                                        // nor do more slabs at a time
           std::size_t too_wide = cut_for(k, unit, unit).parts() + 1;  // that many make one part
           while (too_wide - wide > 1) {
             const std::size_t middle = wide + (too_wide - wide) / 2;

@@ -44,8 +44,7 @@ class cut_sweep {
 
   /// The cut that costs least of those that fit in `room` bytes: for as many levels (0: any, up to `most`), and
   /// `steps` in all.  Empty: none fits.
-  std::optional<cut_choice> choose(std::size_t levels, std::size_t most, std::size_t steps,
-                                   std::uint64_t room) const;
+  std::optional<cut_choice> choose(std::size_t levels, std::size_t most, std::size_t steps, std::uint64_t room) const;
   /// The cost of `steps` with whole slabs, in the same measure.
   std::uint64_t cost_of_whole(std::size_t levels, std::size_t group, std::size_t steps) const;
   /// The least memory that any cut with as many levels takes.

@@ -64,16 +64,15 @@ void mapped_slabs::save() {
 void mapped_slabs::begin_time(std::ptrdiff_t time) {
   const slab_range now = schedule_.due(plan_.levels, time);
   if (now.empty() || now.last <= promised_) return;
-  const std::ptrdiff_t read = std::min(
-      plan_.rows.last, std::max(now.last, schedule_.reads().first + time * signed_size(plan_.group)));
+  const std::ptrdiff_t read =
+      std::min(plan_.rows.last, std::max(now.last, schedule_.reads().first + time * signed_size(plan_.group)));
   const std::size_t n = geometry_.rank();
   slab_geometry::shape lower{};
   slab_geometry::shape upper = geometry_.extents();
   std::ptrdiff_t rows = plan_.rows.last;
   for (std::size_t f = 0; f < request_.fields.size(); ++f) {
     array_core& to = *request_.fields[f].to;
-    rows = std::min(rows,
-                    signed_size(std::max<std::size_t>(to.facts().block_bytes / inputs_[f].slab_bytes, 1)));
+    rows = std::min(rows, signed_size(std::max<std::size_t>(to.facts().block_bytes / inputs_[f].slab_bytes, 1)));
     lower[0] = static_cast<std::size_t>(now.first);
     upper[0] = static_cast<std::size_t>(inputs_[f].in_place ? read : plan_.rows.last);
     to.overwrite({{lower.data(), n}, {upper.data(), n}});

@@ -8,8 +8,7 @@
 namespace ooc::detail {
 
 part_transfers::part_transfers(const sweep_request& r, const slab_geometry& g, const wave_plan& plan,
-                               const row_cut& cut, std::vector<cut_input> inputs,
-                               const storage::striped_file* scratch)
+                               const row_cut& cut, std::vector<cut_input> inputs, const storage::striped_file* scratch)
     : geometry_(g),
       plan_(plan),
       schedule_(g, plan),
@@ -71,14 +70,12 @@ std::size_t part_transfers::border(std::size_t f, std::size_t level, std::ptrdif
 
 // --- requests
 
-void part_transfers::read_scratch(direct_transfer& t, std::uint64_t at, std::size_t bytes,
-                                  std::byte* to) {
+void part_transfers::read_scratch(direct_transfer& t, std::uint64_t at, std::size_t bytes, std::byte* to) {
   t.begin_read(*scratch_, request::contiguous(at, bytes), to);
   moved_.read += bytes;
 }
 
-void part_transfers::write_scratch(direct_transfer& t, std::uint64_t at, std::size_t bytes,
-                                   const std::byte* from) {
+void part_transfers::write_scratch(direct_transfer& t, std::uint64_t at, std::size_t bytes, const std::byte* from) {
   t.begin_write(*scratch_, request::contiguous(at, bytes), from);
   moved_.written += bytes;
 }
@@ -124,8 +121,9 @@ void part_transfers::read_slabs(direct_transfer& t, std::size_t x, slab_range sl
       const auto r = signed_size(modulo(j, cut_.array_rows()));
       const std::ptrdiff_t run = std::min(rows.last - j, m - r);
       if (in_place && j >= m)
-        read_scratch(t, saved_rows_[x] + (static_cast<std::size_t>(index) * cut_.rows_read_again() +
-                                          static_cast<std::size_t>(r)) * row,
+        read_scratch(t,
+                     saved_rows_[x] +
+                         (static_cast<std::size_t>(index) * cut_.rows_read_again() + static_cast<std::size_t>(r)) * row,
                      static_cast<std::size_t>(run) * row, to);
       else
         read_box(t, x, {index, index + count}, {r, r + run}, to);

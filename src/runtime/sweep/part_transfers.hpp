@@ -107,7 +107,7 @@ class part_transfers final : public slab_place {
   std::vector<std::size_t> at_;         ///< where an input is in a record that is read, a field in one that is written
   std::vector<std::size_t> border_at_;  ///< where a field's border is in those of a record, of each level
   std::size_t in_bytes_ = 0, out_bytes_ = 0;  ///< of a record
-  std::uint64_t border_bytes_ = 0;  ///< of these; 0: parts need nothing of each other
+  std::uint64_t border_bytes_ = 0;            ///< of these; 0: parts need nothing of each other
   std::uint64_t scratch_bytes_ = 0;
   std::vector<std::uint64_t> saved_rows_, saved_slabs_;  ///< of each field, in the scratch file
 

@@ -29,8 +29,8 @@ namespace ooc::detail {
 class row_cut {
  public:
   /// `two_levels`: level L + 2 looks at its own rows of level L.
-  row_cut(std::size_t rows, std::size_t radius, bool periodic, std::size_t levels, std::size_t width,
-          std::size_t unit, bool two_levels) noexcept
+  row_cut(std::size_t rows, std::size_t radius, bool periodic, std::size_t levels, std::size_t width, std::size_t unit,
+          bool two_levels) noexcept
       : rows_(rows),
         radius_(radius),
         periodic_(periodic),
@@ -39,8 +39,7 @@ class row_cut {
         unit_(unit),
         two_levels_(two_levels),
         start_(periodic ? -signed_size(last_skew()) : 0),
-        parts_((static_cast<std::size_t>(signed_size(rows_ + last_skew()) - start_) + width_ - 1) /
-               width_) {}
+        parts_((static_cast<std::size_t>(signed_size(rows_ + last_skew()) - start_) + width_ - 1) / width_) {}
 
   /// Whole slabs.
   explicit row_cut(const slab_geometry& g) noexcept : row_cut(g.extents()[1], 0, false, 0, g.extents()[1], 1, false) {
@@ -86,17 +85,11 @@ class row_cut {
   std::size_t pads() const noexcept { return pads_; }
 
   /// Rows past the array's end, which are its first ones: how many of these are read so.
-  std::size_t rows_read_again() const noexcept {
-    return periodic_ ? std::min(levels_ * radius_, rows_) : 0;
-  }
+  std::size_t rows_read_again() const noexcept { return periodic_ ? std::min(levels_ * radius_, rows_) : 0; }
 
  private:
-  std::size_t last_skew() const noexcept {
-    return (levels_ * radius_ + unit_ - 1) / unit_ * unit_;
-  }
-  std::size_t skew(std::size_t level) const noexcept {
-    return level == levels_ ? last_skew() : level * radius_;
-  }
+  std::size_t last_skew() const noexcept { return (levels_ * radius_ + unit_ - 1) / unit_ * unit_; }
+  std::size_t skew(std::size_t level) const noexcept { return level == levels_ ? last_skew() : level * radius_; }
   std::ptrdiff_t begin(std::size_t part, std::size_t level) const noexcept {
     return signed_size(part * width_) + start_ - signed_size(skew(level));
   }

@@ -5,8 +5,7 @@
 
 namespace ooc::detail {
 
-slab_geometry::slab_geometry(std::span<const std::uint64_t> extents,
-                             std::span<const std::size_t> radius,
+slab_geometry::slab_geometry(std::span<const std::uint64_t> extents, std::span<const std::size_t> radius,
                              std::span<const boundary> boundaries, std::size_t piece)
     : rank_(extents.size()), dimensions_(std::max<std::size_t>(rank_, 2)) {
   extents_[1] = 1;
@@ -38,9 +37,8 @@ void slab_geometry::clip(position& lower, position& upper) const noexcept {
   }
 }
 
-void slab_geometry::copy_box(const position& lower, const position& upper, std::byte* to,
-                             const position& to_strides, const std::byte* from,
-                             const position& from_strides, std::size_t element) const noexcept {
+void slab_geometry::copy_box(const position& lower, const position& upper, std::byte* to, const position& to_strides,
+                             const std::byte* from, const position& from_strides, std::size_t element) const noexcept {
   for (std::size_t k = 1; k < dimensions_; ++k)
     if (lower[k] >= upper[k]) return;
   const auto size = static_cast<std::ptrdiff_t>(element);
@@ -68,9 +66,9 @@ void slab_geometry::copy_box(const position& lower, const position& upper, std::
   }
 }
 
-void slab_geometry::copy_edges(const position& lower, const position& upper, std::byte* to,
-                               const position& to_strides, const std::byte* from,
-                               const position& from_strides, std::size_t element) const noexcept {
+void slab_geometry::copy_edges(const position& lower, const position& upper, std::byte* to, const position& to_strides,
+                               const std::byte* from, const position& from_strides,
+                               std::size_t element) const noexcept {
   for (std::size_t k = 1; k < dimensions_; ++k) {
     if (periodic_[k] || radius_[k] == 0) continue;
     const auto extent = static_cast<std::ptrdiff_t>(extents_[k]);
@@ -83,8 +81,8 @@ void slab_geometry::copy_edges(const position& lower, const position& upper, std
   }
 }
 
-void slab_geometry::fill_pads(std::size_t dimension, std::ptrdiff_t first, std::ptrdiff_t last,
-                              std::byte* slab, std::size_t element) const noexcept {
+void slab_geometry::fill_pads(std::size_t dimension, std::ptrdiff_t first, std::ptrdiff_t last, std::byte* slab,
+                              std::size_t element) const noexcept {
   position lower{}, upper{};
   for (std::size_t k = 2; k < dimensions_; ++k) upper[k] = static_cast<std::ptrdiff_t>(extents_[k]);
   lower[1] = first;

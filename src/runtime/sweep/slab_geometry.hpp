@@ -66,13 +66,11 @@ class slab_geometry {
   void clip(position& lower, position& upper) const noexcept;
 
   /// Copies a box of a slab.
-  void copy_box(const position& lower, const position& upper, std::byte* to,
-                const position& to_strides, const std::byte* from, const position& from_strides,
-                std::size_t element) const noexcept;
+  void copy_box(const position& lower, const position& upper, std::byte* to, const position& to_strides,
+                const std::byte* from, const position& from_strides, std::size_t element) const noexcept;
   /// Copies the part of a box that clip() leaves out.
-  void copy_edges(const position& lower, const position& upper, std::byte* to,
-                  const position& to_strides, const std::byte* from, const position& from_strides,
-                  std::size_t element) const noexcept;
+  void copy_edges(const position& lower, const position& upper, std::byte* to, const position& to_strides,
+                  const std::byte* from, const position& from_strides, std::size_t element) const noexcept;
   /// Fills what lies outside the extents in these rows of a ring's slab, in this dimension (1 where they are all rows)
   /// and those after it.  Rows lie one after the other wherever the slab begins and ends.
   void fill_pads(std::size_t dimension, std::ptrdiff_t first, std::ptrdiff_t last, std::byte* slab,

@@ -55,8 +55,7 @@ class slab_place {
                                          std::ptrdiff_t /*i*/) const noexcept {
     return nullptr;
   }
-  virtual std::byte* border_after(std::size_t /*field*/, std::size_t /*level*/,
-                                  std::ptrdiff_t /*i*/) const noexcept {
+  virtual std::byte* border_after(std::size_t /*field*/, std::size_t /*level*/, std::ptrdiff_t /*i*/) const noexcept {
     return nullptr;
   }
 

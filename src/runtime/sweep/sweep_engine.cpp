@@ -29,13 +29,13 @@ constexpr std::size_t fused_by_few_threads = 32;
 constexpr std::size_t fused_by_thread = 16;
 constexpr std::size_t most_fused = 128;
 constexpr std::uint64_t cache_of_thread = 2 << 20;
-constexpr std::size_t default_piece = 16384;          // elements
+constexpr std::size_t default_piece = 16384;  // elements
 // Of slabs that a level computes at a time, and what all levels together compute at least and at most.
 constexpr std::size_t group_bytes = 64 << 10;
 constexpr std::size_t least_round_bytes = 1 << 20;
 constexpr std::size_t most_round_bytes = 2 << 20;
-constexpr std::size_t group_elements_of_lines = 8192; // N = 1
-constexpr std::size_t run_of_lines = 2048;            // N = 1
+constexpr std::size_t group_elements_of_lines = 8192;  // N = 1
+constexpr std::size_t run_of_lines = 2048;             // N = 1
 
 class sweep_run {
  public:
@@ -47,8 +47,7 @@ class sweep_run {
               written_by(r),
               pass_options{.threads = r.options.threads, .mark = r.options.mark, .progress = r.options.progress}),
         ranks_(call_.ranks()),
-        geometry_(checked().extents, r.radius, r.boundaries,
-                  r.options.piece == 0 ? default_piece : r.options.piece) {
+        geometry_(checked().extents, r.radius, r.boundaries, r.options.piece == 0 ? default_piece : r.options.piece) {
     const auto [first, last] = leader_.ranks().rows_of(call_.rank());
     plan_.rows = {static_cast<std::ptrdiff_t>(first), static_cast<std::ptrdiff_t>(last)};
     check_parts();
@@ -84,8 +83,7 @@ class sweep_run {
       one_pass();
       done_.steps += plan_.levels;
       ++done_.passes;
-      if (done_.steps == stop && (request_.every != 0 || stop == request_.steps))
-        go_on = program_.report(stop);
+      if (done_.steps == stop && (request_.every != 0 || stop == request_.steps)) go_on = program_.report(stop);
     }
     cuts_.reset();  // drops the blocks of what was written past them
     call_.finish();
@@ -105,10 +103,8 @@ class sweep_run {
       f.from->check_open();
       written.insert(f.to);
       read.insert(f.from);
-      if (f.from->facts().extents != leader_.facts().extents ||
-          f.to->facts().extents != leader_.facts().extents)
-        call_.refuse("'" + f.from->facts().path + "' and '" + f.to->facts().path +
-               "' have not the same extents as it");
+      if (f.from->facts().extents != leader_.facts().extents || f.to->facts().extents != leader_.facts().extents)
+        call_.refuse("'" + f.from->facts().path + "' and '" + f.to->facts().path + "' have not the same extents as it");
     }
     if (read.size() != request_.fields.size()) call_.refuse("one array is given for two fields");
     for (const sweep_field& f : request_.fields)
@@ -118,26 +114,24 @@ class sweep_run {
       c.array->check_open();
       if (c.array->facts().extents != leader_.facts().extents)
         call_.refuse("the coefficient '" + c.array->facts().path + "' has other extents");
-      if (written.count(c.array) != 0)
-        call_.refuse("'" + c.array->facts().path + "' is a coefficient, and is written");
+      if (written.count(c.array) != 0) call_.refuse("'" + c.array->facts().path + "' is a coefficient, and is written");
     }
-    if (request_.keeps_former && (request_.fields.size() < 2 || request_.fields.front().element_size !=
-                                                                    request_.fields.back().element_size))
+    if (request_.keeps_former &&
+        (request_.fields.size() < 2 || request_.fields.front().element_size != request_.fields.back().element_size))
       call_.refuse("keeps_former() needs a second field, of elements as large as those of the first");
     for (std::size_t k = 0; k < request_.radius.size(); ++k)
       if (request_.radius[k] > (std::size_t{1} << 20))
-        call_.refuse("a radius of " + std::to_string(request_.radius[k]) + " in dimension " +
-               std::to_string(k) + "; at most 2^20");
+        call_.refuse("a radius of " + std::to_string(request_.radius[k]) + " in dimension " + std::to_string(k) +
+                     "; at most 2^20");
     return leader_.facts();
   }
 
   void check_parts() const {
-    const std::pair<std::size_t, std::size_t> mine =
-        leader_.ranks().rows_of(leader_.ranks().rank());
+    const std::pair<std::size_t, std::size_t> mine = leader_.ranks().rows_of(leader_.ranks().rank());
     for (const sweep_field& f : request_.fields)
       if (f.to->ranks().rows_of(f.to->ranks().rank()) != mine)
         call_.refuse("'" + f.to->facts().path +
-               "' is dealt out to the ranks otherwise; give both the same group, block and stripes");
+                     "' is dealt out to the ranks otherwise; give both the same group, block and stripes");
   }
 
   /// No steps: arrays that are written hold what was read.
@@ -165,17 +159,16 @@ class sweep_run {
 
   std::size_t slab_bytes() const {
     std::size_t most = 1;
-    for (const sweep_field& f : request_.fields)
-      most = std::max(most, geometry_.slab_elements() * f.element_size);
+    for (const sweep_field& f : request_.fields) most = std::max(most, geometry_.slab_elements() * f.element_size);
     return most;
   }
 
   std::size_t slabs_at_a_time(std::size_t levels) const {
     const std::size_t wanted =
         request_.options.group != 0 ? request_.options.group
-        : geometry_.rank() == 1     ? group_elements_of_lines
-                                    : std::clamp(group_bytes, least_round_bytes / levels, most_round_bytes / levels) /
-                                          slab_bytes();
+        : geometry_.rank() == 1
+            ? group_elements_of_lines
+            : std::clamp(group_bytes, least_round_bytes / levels, most_round_bytes / levels) / slab_bytes();
     return std::clamp<std::size_t>(wanted, 1, geometry_.slabs());
   }
 
@@ -214,8 +207,7 @@ class sweep_run {
     const std::size_t most = levels == 0 ? levels_for_threads() : levels;
     const std::size_t wanted = std::min(steps, most);
     plan_.group = slabs_at_a_time(wanted);
-    while (request_.options.group == 0 && plan_.group > 1 && memory_for(wanted) > room)
-      plan_.group /= 2;
+    while (request_.options.group == 0 && plan_.group > 1 && memory_for(wanted) > room) plan_.group /= 2;
     if (levels == 0) {
       levels = most;
       if (ranks_ > 1 && geometry_.radius() > 0) {
@@ -230,23 +222,20 @@ class sweep_run {
       if (cut_) return cut_->levels;
     }
     std::uint64_t agreed[] = {levels};
-    if (ranks_ > 1)
-      leader_.shared().group().all_reduce(call_.name(), agreed, reduction::min);
+    if (ranks_ > 1) leader_.shared().group().all_reduce(call_.name(), agreed, reduction::min);
     levels = agreed[0];
     call_.together([&] {
       std::uint64_t needed = memory_for(levels);
       if (needed <= spare) return;
       if (may_cut()) needed = least_cut(levels);
       std::string why = call_.name() + " keeps " + (may_cut() ? "parts of slabs of " : "slabs of ") +
-                        std::to_string(slab_bytes()) +
-                        " bytes in memory, which takes " + std::to_string(needed) + " bytes for " +
-                        std::to_string(levels) + (levels == 1 ? " step" : " steps") +
+                        std::to_string(slab_bytes()) + " bytes in memory, which takes " + std::to_string(needed) +
+                        " bytes for " + std::to_string(levels) + (levels == 1 ? " step" : " steps") +
                         " at a time, and the budget has " + std::to_string(spare) +
-                        " bytes to spare: give the runtime " + std::to_string(needed - spare) +
-                        " bytes more memory";
+                        " bytes to spare: give the runtime " + std::to_string(needed - spare) + " bytes more memory";
       if (levels > 1)
-        why += ", or fuse fewer steps (" +
-               std::to_string(may_cut() ? least_cut(1) : memory_for(1)) + " bytes do for one)";
+        why +=
+            ", or fuse fewer steps (" + std::to_string(may_cut() ? least_cut(1) : memory_for(1)) + " bytes do for one)";
       throw usage_error(errc::budget_too_small, why);
     });
     const std::size_t passes = (steps + levels - 1) / levels;
@@ -261,8 +250,7 @@ class sweep_run {
   std::uint64_t least_cut(std::size_t levels) const { return cuts().least_memory(levels); }
 
   /// A cut that is worth it, where whole slabs allow `levels` of the `wanted` steps at a time.
-  std::optional<cut_choice> better_cut(std::size_t levels, std::size_t wanted, std::size_t steps,
-                                       std::uint64_t spare) {
+  std::optional<cut_choice> better_cut(std::size_t levels, std::size_t wanted, std::size_t steps, std::uint64_t spare) {
     const bool given = request_.options.fuse != 0;
     const bool whole_fits = memory_for(levels) <= (given ? spare : spare / 2);
     const bool asked = request_.options.width != 0;
@@ -289,8 +277,8 @@ class sweep_run {
   }
   told_of_rounds progress_of_pass() {
     return [this, bytes = bytes_of_pass(), told = std::uint64_t{0}](std::uint64_t done, std::uint64_t all) mutable {
-      const auto now = static_cast<std::uint64_t>(static_cast<double>(bytes) * static_cast<double>(done) /
-                                                  static_cast<double>(all));
+      const auto now =
+          static_cast<std::uint64_t>(static_cast<double>(bytes) * static_cast<double>(done) / static_cast<double>(all));
       call_.advance((done == all ? bytes : now) - std::exchange(told, done == all ? bytes : now));
     };
   }
@@ -301,8 +289,7 @@ class sweep_run {
     for (const sweep_field& f : request_.fields) {
       array_core& a = first ? *f.from : *f.to;
       if (geometry_.periodic())
-        a.ranks().sync(
-            durability::acknowledged);  // the ends of the array are no border between parts
+        a.ranks().sync(durability::acknowledged);  // the ends of the array are no border between parts
       else
         a.ranks().sync_halo(plan_.levels * geometry_.radius());
     }
@@ -364,8 +351,6 @@ class sweep_run {
 
 }  // namespace
 
-sweep_statistics run_sweep(const sweep_request& r, sweep_program& program) {
-  return sweep_run(r, program).run();
-}
+sweep_statistics run_sweep(const sweep_request& r, sweep_program& program) { return sweep_run(r, program).run(); }
 
 }  // namespace ooc::detail

@@ -10,8 +10,8 @@ wave_rings::wave_rings(const slab_geometry& g, const wave_plan& plan, const row_
   const std::size_t fields = r.fields.size();
   for (std::size_t f = 0; f < fields; ++f)
     for (std::size_t level = 0; level < plan_.levels; ++level)
-      place(r.element_size(f),
-            is_former(f, level) ? 0 : schedule_.slabs_kept(f == 0 && level + 1 < plan_.levels), cut_.kept(level));
+      place(r.element_size(f), is_former(f, level) ? 0 : schedule_.slabs_kept(f == 0 && level + 1 < plan_.levels),
+            cut_.kept(level));
   // All levels look at them, so what the last level needs is still there.
   for (std::size_t c = fields; c < r.inputs(); ++c)
     place(r.element_size(c), plan_.levels * schedule_.lag() + plan_.group + g.radius(), cut_.coefficient_rows_kept());

@@ -48,7 +48,7 @@ class wave_rings {
   struct ring {
     std::size_t offset;  ///< in memory_
     std::size_t slabs;
-    std::size_t pitch;   ///< bytes from slab to slab
+    std::size_t pitch;  ///< bytes from slab to slab
   };
 
   void place(std::size_t element, std::size_t slabs, std::size_t rows);

@@ -40,16 +40,16 @@ struct slab_range {
 
 /// How a pass is done.
 struct wave_plan {
-  std::size_t levels = 1;      ///< k
-  std::size_t group = 1;       ///< g
-  std::size_t run = 1;         ///< N = 1: slabs that a thread computes at once
+  std::size_t levels = 1;  ///< k
+  std::size_t group = 1;   ///< g
+  std::size_t run = 1;     ///< N = 1: slabs that a thread computes at once
   unsigned threads = 1;
-  slab_range rows;             ///< slabs to be written
-  bool ghosts_low = false;     ///< slabs before rows exist, and others write them
+  slab_range rows;          ///< slabs to be written
+  bool ghosts_low = false;  ///< slabs before rows exist, and others write them
   bool ghosts_high = false;
   std::size_t steps_before = 0;
   bool completes = false;
-  bool reported = false;       ///< values of the last level are wanted
+  bool reported = false;  ///< values of the last level are wanted
   /// The last field is the first as it was a step before: of level L > 0, the first field's level L - 1.
   bool keeps_former = false;
 };
@@ -69,8 +69,7 @@ class wave_schedule {
   }
   slab_range range(std::size_t level) const noexcept {
     const std::ptrdiff_t more = signed_size((plan_.levels - level) * geometry_->radius());
-    slab_range all{plan_.rows.first - (plan_.ghosts_low ? more : 0),
-                   plan_.rows.last + (plan_.ghosts_high ? more : 0)};
+    slab_range all{plan_.rows.first - (plan_.ghosts_low ? more : 0), plan_.rows.last + (plan_.ghosts_high ? more : 0)};
     if (!geometry_->periodic()) {
       all.first = std::max<std::ptrdiff_t>(all.first, 0);
       all.last = std::min(all.last, signed_size(geometry_->slabs()));

@@ -42,18 +42,20 @@ wavefront::wavefront(const slab_geometry& g, const wave_plan& plan, const row_cu
 void wavefront::run(const told_of_rounds& told) {
   turns_.reserve(2 * plan_.levels + 2);
   begin_part();
-  work_in_rounds(plan_.threads, [&] { return next_round(told); }, [this] {
-    scratch s;
-    s.out.resize(request_.fields.size());
-    s.in.resize(request_.inputs() * (2 * geometry_.radius() + 1));
-    return [this, s = std::move(s)](std::size_t task) mutable {
-      auto t = std::upper_bound(turns_.begin(), turns_.end(), task,
-                                [](std::size_t n, const turn& x) { return n < x.first_task; });
-      --t;
-      do_task(*t, task - t->first_task, s);
-      if (open_tasks_[t->level].fetch_sub(1, std::memory_order_acq_rel) == 1) complete(t->level, s);
-    };
-  });
+  work_in_rounds(
+      plan_.threads, [&] { return next_round(told); },
+      [this] {
+        scratch s;
+        s.out.resize(request_.fields.size());
+        s.in.resize(request_.inputs() * (2 * geometry_.radius() + 1));
+        return [this, s = std::move(s)](std::size_t task) mutable {
+          auto t = std::upper_bound(turns_.begin(), turns_.end(), task,
+                                    [](std::size_t n, const turn& x) { return n < x.first_task; });
+          --t;
+          do_task(*t, task - t->first_task, s);
+          if (open_tasks_[t->level].fetch_sub(1, std::memory_order_acq_rel) == 1) complete(t->level, s);
+        };
+      });
 }
 
 /// As many as the threads can share, cut where those of whole slabs are, and where the array's rows end.
@@ -209,8 +211,7 @@ void wavefront::compute(std::size_t level, std::ptrdiff_t i, const piece& rows, 
 }
 
 /// Slab i of a level and its neighbours one level below, as the rows of the array.
-void wavefront::describe(sweep_piece& p, std::size_t level, std::ptrdiff_t i, std::ptrdiff_t shift,
-                         scratch& s) const {
+void wavefront::describe(sweep_piece& p, std::size_t level, std::ptrdiff_t i, std::ptrdiff_t shift, scratch& s) const {
   p.index = schedule_.index_of(i);
   p.step = plan_.steps_before + level;
   p.reported = plan_.reported && level == plan_.levels;
@@ -223,8 +224,8 @@ void wavefront::describe(sweep_piece& p, std::size_t level, std::ptrdiff_t i, st
     return shift * by[1] * signed_size(element);
   };
   for (std::size_t f = 0; f < request_.fields.size(); ++f)
-    s.out[f] = rings_.is_former(f, level) ? nullptr
-                                          : target(f, level, i) + moved(strides(level), request_.element_size(f));
+    s.out[f] =
+        rings_.is_former(f, level) ? nullptr : target(f, level, i) + moved(strides(level), request_.element_size(f));
   p.out = s.out.data();
   const auto r = signed_size(geometry_.radius());
   const slab_range known = schedule_.range(level - 1);

@@ -72,7 +72,8 @@ void check_chunk_memory(const chunk_needs& chunk, const memory_limit& limit) {
   throw usage_error(std::make_error_code(std::errc::not_enough_memory),
                     chunk.what + " has chunks of " + chunk.extents + ", " + std::to_string(chunk.bytes) +
                         " bytes, which are in memory whole; that takes " + std::to_string(chunk.needed) +
-                        " bytes of memory, of " + std::to_string(limit.bytes) + " " + limit.whose + ": " + chunk.remedy);
+                        " bytes of memory, of " + std::to_string(limit.bytes) + " " + limit.whose + ": " +
+                        chunk.remedy);
 }
 
 }  // namespace ooc::detail

@@ -14,9 +14,7 @@ namespace ooc::storage {
 
 namespace {
 
-[[noreturn]] void fail(int error, const std::string& what) {
-  throw io_error({error, std::generic_category()}, what);
-}
+[[noreturn]] void fail(int error, const std::string& what) { throw io_error({error, std::generic_category()}, what); }
 
 }  // namespace
 
@@ -37,15 +35,13 @@ std::string new_uuid() {
 
 void sync_folder(const std::filesystem::path& folder) {
   const file_descriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd || ::fsync(fd.get()) != 0)
-    fail(errno, "folder '" + folder.string() + "' cannot be synced");
+  if (!fd || ::fsync(fd.get()) != 0) fail(errno, "folder '" + folder.string() + "' cannot be synced");
 }
 
 void write_durably(const std::filesystem::path& file, const std::string& text) {
   const file_descriptor fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!fd) fail(errno, "'" + file.string() + "' cannot be made");
-  if (::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
-      ::fsync(fd.get()) != 0)
+  if (::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) || ::fsync(fd.get()) != 0)
     fail(errno, "'" + file.string() + "' cannot be written");
 }
 

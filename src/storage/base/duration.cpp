@@ -17,8 +17,8 @@ std::chrono::milliseconds parse_duration(std::string_view text, const std::strin
                         : unit == "h"               ? 3'600'000
                                                     : 0;
   if (r.ec != std::errc() || factor == 0 || !(number >= 0) || number * factor > 1e12)
-    throw usage_error(errc::invalid_request, what + " is '" + std::string(text) +
-                                                 "'; write for instance 10s, 1500ms or 2min");
+    throw usage_error(errc::invalid_request,
+                      what + " is '" + std::string(text) + "'; write for instance 10s, 1500ms or 2min");
   return std::chrono::milliseconds(static_cast<std::int64_t>(number * factor));
 }
 

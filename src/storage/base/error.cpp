@@ -10,30 +10,18 @@ class category final : public std::error_category {
 
   std::string message(int value) const override {
     switch (static_cast<errc>(value)) {
-      case errc::invalid_request:
-        return "invalid request";
-      case errc::type_mismatch:
-        return "the file holds another element type or shape";
-      case errc::not_a_store:
-        return "not an oocarray store, or not this one";
-      case errc::corrupt:
-        return "stored bytes do not match their checksum";
-      case errc::torn:
-        return "an overwrite was cut short and never acknowledged";
-      case errc::budget_too_small:
-        return "the memory budget is too small";
-      case errc::dirty:
-        return "modified data would be lost";
-      case errc::busy:
-        return "in use";
-      case errc::closed:
-        return "closed";
-      case errc::conflict:
-        return "conflicting accesses of two ranks";
-      case errc::not_together:
-        return "not the same call on all ranks";
-      case errc::cut_off:
-        return "the file has been made shorter meanwhile";
+      case errc::invalid_request: return "invalid request";
+      case errc::type_mismatch: return "the file holds another element type or shape";
+      case errc::not_a_store: return "not an oocarray store, or not this one";
+      case errc::corrupt: return "stored bytes do not match their checksum";
+      case errc::torn: return "an overwrite was cut short and never acknowledged";
+      case errc::budget_too_small: return "the memory budget is too small";
+      case errc::dirty: return "modified data would be lost";
+      case errc::busy: return "in use";
+      case errc::closed: return "closed";
+      case errc::conflict: return "conflicting accesses of two ranks";
+      case errc::not_together: return "not the same call on all ranks";
+      case errc::cut_off: return "the file has been made shorter meanwhile";
     }
     return "unknown error " + std::to_string(value);
   }

@@ -45,7 +45,8 @@ bool exchange_action(const kernel_action* now, kernel_action* before) noexcept {
 std::atomic<void (*)(int, siginfo_t*, void*)> handler_of_glibc{nullptr};
 const char our_value = 0;  ///< its address is what our signals bring
 
-/// Not instrumented: ThreadSanitizer has a thread of its own, which blocks all signals and knows nothing of instrumentation.
+/// Not instrumented: ThreadSanitizer has a thread of its own, which blocks all signals and knows nothing of
+/// instrumentation.
 __attribute__((no_sanitize("thread"))) void on_setuid_signal(int signal, siginfo_t* info, void* context) {
   if (info->si_code == SI_QUEUE && info->si_value.sival_ptr == &our_value) {
     auto& restored = static_cast<ucontext_t*>(context)->uc_sigmask;

@@ -20,14 +20,11 @@ constexpr std::uint32_t keep = ~std::uint32_t{0};
 constexpr std::uint32_t permission_bits = 07777;
 
 // Where the group is not what it should be, it may do what everybody may.
-std::uint32_t for_another_group(std::uint32_t mode) {
-  return (mode & ~std::uint32_t{070}) | ((mode & 07) << 3 & mode);
-}
+std::uint32_t for_another_group(std::uint32_t mode) { return (mode & ~std::uint32_t{070}) | ((mode & 07) << 3 & mode); }
 
 // `look`, `chmod` and `chown` are those of an open file or of a path.
 template <class Stat, class Chmod, class Chown>
-int set_with(Stat&& look, Chmod&& chmod, Chown&& chown, std::uint32_t mode, std::uint32_t owner,
-             std::uint32_t group) {
+int set_with(Stat&& look, Chmod&& chmod, Chown&& chown, std::uint32_t mode, std::uint32_t owner, std::uint32_t group) {
   struct stat st {};
   if (look(st) != 0) return errno;
   std::uint32_t now = st.st_mode & permission_bits;
@@ -76,22 +73,18 @@ std::error_code forbidden(const std::filesystem::path& path, int access) {
   return {errno, std::generic_category()};
 }
 
-int set_access(const std::filesystem::path& path, std::uint32_t mode, std::uint32_t owner,
-               std::uint32_t group) {
+int set_access(const std::filesystem::path& path, std::uint32_t mode, std::uint32_t owner, std::uint32_t group) {
   // Never through a symbolic link: whoever may write the folder could have put one there.
-  return set_with([&](struct stat& st) { return ::lstat(path.c_str(), &st); },
-                  [&](std::uint32_t m) {
-                    return ::fchmodat(AT_FDCWD, path.c_str(), static_cast<mode_t>(m), AT_SYMLINK_NOFOLLOW);
-                  },
-                  [&](std::uint32_t o, std::uint32_t g) { return ::lchown(path.c_str(), o, g); }, mode,
-                  owner, group);
+  return set_with(
+      [&](struct stat& st) { return ::lstat(path.c_str(), &st); },
+      [&](std::uint32_t m) { return ::fchmodat(AT_FDCWD, path.c_str(), static_cast<mode_t>(m), AT_SYMLINK_NOFOLLOW); },
+      [&](std::uint32_t o, std::uint32_t g) { return ::lchown(path.c_str(), o, g); }, mode, owner, group);
 }
 
 int set_access(int fd, std::uint32_t mode, std::uint32_t owner, std::uint32_t group) {
   return set_with([&](struct stat& st) { return ::fstat(fd, &st); },
                   [&](std::uint32_t m) { return ::fchmod(fd, static_cast<mode_t>(m)); },
-                  [&](std::uint32_t o, std::uint32_t g) { return ::fchown(fd, o, g); }, mode, owner,
-                  group);
+                  [&](std::uint32_t o, std::uint32_t g) { return ::fchown(fd, o, g); }, mode, owner, group);
 }
 
 int make_folder_like(const std::filesystem::path& folder, const std::filesystem::path& like) {
@@ -102,8 +95,7 @@ int make_folder_like(const std::filesystem::path& folder, const std::filesystem:
   std::string fresh = folder.string() + ".new-XXXXXX";
   if (::mkdtemp(fresh.data()) == nullptr) return errno;
   int error = set_access(fresh, st.st_mode & permission_bits, keep, st.st_gid);
-  if (error == 0 &&
-      ::renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, folder.c_str(), RENAME_NOREPLACE) != 0)
+  if (error == 0 && ::renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, folder.c_str(), RENAME_NOREPLACE) != 0)
     error = errno;
   if (error == EINVAL)  // a file system without that
     error = ::rename(fresh.c_str(), folder.c_str()) == 0 ? 0 : errno;

@@ -25,8 +25,7 @@ std::error_code forbidden(const std::filesystem::path& path, int access);
 /// Gives what is at `path` this mode, owner and group (keep: ~0, also where the caller may not give it away).
 /// At no moment has it rights that neither its present nor the new mode grants.  Where its group stays another
 /// one, that group is granted no more than everybody.  Returns an errno.
-int set_access(const std::filesystem::path& path, std::uint32_t mode, std::uint32_t owner,
-               std::uint32_t group);
+int set_access(const std::filesystem::path& path, std::uint32_t mode, std::uint32_t owner, std::uint32_t group);
 /// The same for an open file.
 int set_access(int fd, std::uint32_t mode, std::uint32_t owner, std::uint32_t group);
 

@@ -4,8 +4,8 @@
 //     transfers.start([&](auto ended) { file.read(request, memory, ended); });   // as often as needed
 //     throw_if(transfers.wait());
 //
-// Owner: whoever waits.  The destructor waits as well, because what is on its way uses memory that its owner is about to
-// free.  Threads: any; what is on its way ends on threads of the store.
+// Owner: whoever waits.  The destructor waits as well, because what is on its way uses memory that its owner is about
+// to free.  Threads: any; what is on its way ends on threads of the store.
 #pragma once
 
 #include <cassert>

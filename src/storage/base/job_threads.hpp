@@ -3,11 +3,12 @@
 //     job_threads<io_worker> threads(8, [] { return io_worker(...); });
 //     threads.post([=](io_worker& w) { ... });   // returns at once
 //
-// The first thread is there from the beginning, so that a job never fails for want of one; another is made when there is
-// a job and none is idle, up to the limit.  Jobs must not throw.
+// The first thread is there from the beginning, so that a job never fails for want of one; another is made when there
+// is a job and none is idle, up to the limit.  Jobs must not throw.
 //
-// Owner: whoever posts.  The destructor returns when all jobs have been run.  A job may end the owner: the thread that it
-// runs on then ends by itself.  A forked child has none of the threads, and leaves everything to its parent.  Threads: any.
+// Owner: whoever posts.  The destructor returns when all jobs have been run.  A job may end the owner: the thread that
+// it runs on then ends by itself.  A forked child has none of the threads, and leaves everything to its parent.
+// Threads: any.
 #pragma once
 
 #include <sys/types.h>
@@ -34,7 +35,8 @@ class job_threads {
   using job = std::function<void(Worker&)>;
 
   /// Each thread calls `make` before its first job.  Throws std::system_error where no thread can be made.
-  explicit job_threads(unsigned most, std::function<Worker()> make = [] { return Worker(); })
+  explicit job_threads(
+      unsigned most, std::function<Worker()> make = [] { return Worker(); })
       : queue_(std::make_shared<queue>(most, std::move(make))) {
     queue_->start();
   }

@@ -17,17 +17,13 @@ void print(std::string_view what) noexcept {
 
 }  // namespace
 
-void log_plainly() noexcept {
-  plainly = true;
-}
+void log_plainly() noexcept { plainly = true; }
 
 void log_error(std::string_view what) noexcept {
   if (plainly) return print(what);
   try {
     std::shared_ptr<spdlog::logger> log = spdlog::get("oocarray");
-    if (!log)
-      log = std::make_shared<spdlog::logger>("oocarray",
-                                             std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    if (!log) log = std::make_shared<spdlog::logger>("oocarray", std::make_shared<spdlog::sinks::stderr_sink_mt>());
     log->error("{}", what);
   } catch (...) {
     print(what);

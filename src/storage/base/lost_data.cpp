@@ -39,8 +39,6 @@ void data_were_lost() noexcept {
   if (is_late) end_as_loser();
 }
 
-void forget_lost_data() noexcept {
-  loser = 0;
-}
+void forget_lost_data() noexcept { loser = 0; }
 
 }  // namespace ooc::detail

@@ -30,11 +30,9 @@ class forwarding_sink final : public spdlog::sinks::base_sink<spdlog::details::n
 };
 
 struct notices {
-  std::shared_ptr<spdlog::details::thread_pool> thread =
-      std::make_shared<spdlog::details::thread_pool>(64, 1);
+  std::shared_ptr<spdlog::details::thread_pool> thread = std::make_shared<spdlog::details::thread_pool>(64, 1);
   std::shared_ptr<spdlog::async_logger> log = std::make_shared<spdlog::async_logger>(
-      "oocarray", std::make_shared<forwarding_sink>(), thread,
-      spdlog::async_overflow_policy::overrun_oldest);
+      "oocarray", std::make_shared<forwarding_sink>(), thread, spdlog::async_overflow_policy::overrun_oldest);
 };
 
 }  // namespace
@@ -55,12 +53,10 @@ std::string seconds_text(std::chrono::steady_clock::duration t) {
   return text;
 }
 
-std::string until_text(std::chrono::steady_clock::time_point end,
-                       std::chrono::steady_clock::duration whole) {
+std::string until_text(std::chrono::steady_clock::time_point end, std::chrono::steady_clock::duration whole) {
   const auto wall = std::chrono::system_clock::to_time_t(
       std::chrono::system_clock::now() +
-      std::chrono::duration_cast<std::chrono::system_clock::duration>(
-          end - std::chrono::steady_clock::now()));
+      std::chrono::duration_cast<std::chrono::system_clock::duration>(end - std::chrono::steady_clock::now()));
   std::tm local{};
   ::localtime_r(&wall, &local);
   char text[32];

@@ -17,8 +17,7 @@ inline constexpr std::chrono::seconds notice_after{2};
 void notice(const std::string& line) noexcept;
 
 /// "until 14:03:27 (30 s)": when, on the clock of the wall, and how long the whole wait then was.
-std::string until_text(std::chrono::steady_clock::time_point end,
-                       std::chrono::steady_clock::duration whole);
+std::string until_text(std::chrono::steady_clock::time_point end, std::chrono::steady_clock::duration whole);
 
 /// "30 s", "1.5 s".
 std::string seconds_text(std::chrono::steady_clock::duration t);

@@ -64,8 +64,7 @@ class unpacker {
 
  private:
   std::span<const std::byte> next(std::uint64_t n) {
-    if (n > left_.size())
-      throw integrity_error(errc::corrupt, "a message between ranks ends too early");
+    if (n > left_.size()) throw integrity_error(errc::corrupt, "a message between ranks ends too early");
     const std::span<const std::byte> b = left_.first(n);
     left_ = left_.subspan(n);
     return b;

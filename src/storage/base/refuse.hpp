@@ -9,24 +9,19 @@
 
 namespace ooc {
 
-[[noreturn]] inline void refuse(std::error_code code, const std::string& what) {
-  throw usage_error(code, what);
-}
+[[noreturn]] inline void refuse(std::error_code code, const std::string& what) { throw usage_error(code, what); }
 /// `error`: as in errno.
 [[noreturn]] inline void refuse(int error, const std::string& what) {
   throw usage_error({error, std::generic_category()}, what);
 }
 /// errc::invalid_request.
-[[noreturn]] inline void refuse(const std::string& what) {
-  throw usage_error(errc::invalid_request, what);
-}
+[[noreturn]] inline void refuse(const std::string& what) { throw usage_error(errc::invalid_request, what); }
 /// "'<name>': <why>"
 [[noreturn]] inline void refuse(std::error_code code, std::string_view name, std::string_view why) {
   throw usage_error(code, "'" + std::string(name) + "': " + std::string(why));
 }
 /// "<kind> '<name>': <why>", as in "array 'plate/a': it has no elements".
-[[noreturn]] inline void refuse(std::error_code code, const char* kind, std::string_view name,
-                                std::string_view why) {
+[[noreturn]] inline void refuse(std::error_code code, const char* kind, std::string_view name, std::string_view why) {
   throw usage_error(code, std::string(kind) + " '" + std::string(name) + "': " + std::string(why));
 }
 /// A folder that is no store, or not the one that was asked for: "folder '<folder>' <why>".

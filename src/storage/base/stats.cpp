@@ -7,13 +7,11 @@ namespace ooc {
 namespace {
 
 constexpr std::uint64_t io_stats::*counters[] = {
-    &io_stats::read_requests,        &io_stats::write_requests, &io_stats::read_regions,
-    &io_stats::write_regions,         &io_stats::bytes_read,     &io_stats::bytes_written,
-    &io_stats::device_reads,         &io_stats::device_writes,  &io_stats::device_bytes_read,
-    &io_stats::device_bytes_written, &io_stats::syncs,
+    &io_stats::read_requests,     &io_stats::write_requests,       &io_stats::read_regions, &io_stats::write_regions,
+    &io_stats::bytes_read,        &io_stats::bytes_written,        &io_stats::device_reads, &io_stats::device_writes,
+    &io_stats::device_bytes_read, &io_stats::device_bytes_written, &io_stats::syncs,
 };
-static_assert(sizeof(io_stats) == std::size(counters) * sizeof(std::uint64_t),
-              "a counter is missing from the list");
+static_assert(sizeof(io_stats) == std::size(counters) * sizeof(std::uint64_t), "a counter is missing from the list");
 
 }  // namespace
 

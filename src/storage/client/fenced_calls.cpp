@@ -14,10 +14,8 @@ bool changes_something(const remote_call& c) {
     case wire::frame_kind::remove:
     case wire::frame_kind::advance:
     case wire::frame_kind::prepare:
-    case wire::frame_kind::roll_back:
-      return true;
-    default:
-      return false;
+    case wire::frame_kind::roll_back: return true;
+    default: return false;
   }
 }
 

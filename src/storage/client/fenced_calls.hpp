@@ -21,9 +21,7 @@ class fenced_calls {
  public:
   using connections = std::vector<std::uint64_t>;
 
-  void add(call_ptr c, std::uint64_t connection) {
-    waiting_.emplace_back(std::move(c), connection);
-  }
+  void add(call_ptr c, std::uint64_t connection) { waiting_.emplace_back(std::move(c), connection); }
   /// The connections that a fence must name now; it counts as under way until end_fence().  Empty: none is needed, or
   /// one is under way.
   connections begin_fence();

@@ -64,9 +64,7 @@ const remote_call* longest_waiting(const Calls& calls) {
   return longest;
 }
 
-bool is_unix(std::string_view address) {
-  return address.starts_with("unix:");
-}
+bool is_unix(std::string_view address) { return address.starts_with("unix:"); }
 
 failure failure_of(const remote_call& c, std::string_view body) {
   try {
@@ -77,27 +75,21 @@ failure failure_of(const remote_call& c, std::string_view body) {
 }
 
 /// A call whose bytes were damaged on the way is sent again, a few times.
-bool may_be_damaged_again(remote_call& c) {
-  return ++c.damages < max_damages;
-}
+bool may_be_damaged_again(remote_call& c) { return ++c.damages < max_damages; }
 
 failure damage_of(const remote_call& c) {
-  return {errc::corrupt, describe(c) +
-                             ": the bytes were damaged between its disk and here, each of " +
-                             std::to_string(max_damages) +
-                             " times; look at the network and at `ooc verify`"};
+  return {errc::corrupt, describe(c) + ": the bytes were damaged between its disk and here, each of " +
+                             std::to_string(max_damages) + " times; look at the network and at `ooc verify`"};
 }
 
 /// Why a call is given up.  `refusal`: of the server by the metadata server, where there is one.
-failure given_up(const std::string& server, const remote_call& c, const outage& away,
-                 const std::string& last_trouble, const failure& refusal) {
+failure given_up(const std::string& server, const remote_call& c, const outage& away, const std::string& last_trouble,
+                 const failure& refusal) {
   if (refusal) return {refusal.code, server + ": no answer to " + describe(c) + ": " + refusal.what};
-  std::string what =
-      server + ": no answer to " + describe(c) + " within " + seconds_text(away.deadline());
+  std::string what = server + ": no answer to " + describe(c) + " within " + seconds_text(away.deadline());
   if (const auto now = remote_call::clock::now(); away.gone() && now - c.alive < away.deadline())
     what = server + ": " + describe(c) + " is given up: nothing has come from there for " +
-           seconds_text(away.lasts(now)) + ", longer than the deadline of " +
-           seconds_text(away.deadline());
+           seconds_text(away.lasts(now)) + ", longer than the deadline of " + seconds_text(away.deadline());
   if (!last_trouble.empty()) what += " (" + last_trouble + ")";
   return {std::make_error_code(std::errc::timed_out),
           what + "; is ooc-iod running there? `ooc ping` shows which servers answer"};
@@ -192,14 +184,13 @@ std::size_t io_client::ways() const {
 
 // Reports of the channels.
 
-void io_client::connection_up(std::size_t channel, std::uint32_t number,
-                             std::shared_ptr<wire::frame_sender> sender, bool near) {
+void io_client::connection_up(std::size_t channel, std::uint32_t number, std::shared_ptr<wire::frame_sender> sender,
+                              bool near) {
   if (near) near_ = true;
   {
     const lock_guard held(mutex_);
     const invariants_hold at_end(*this);
-    links_[channel] = {number, std::move(sender), 0, clock::now(),
-                       is_unix(connections_[channel]->address())};
+    links_[channel] = {number, std::move(sender), 0, clock::now(), is_unix(connections_[channel]->address())};
     last_trouble_.clear();
     heard(clock::now());
   }
@@ -236,23 +227,20 @@ bool io_client::wants_connection() const {
   return !calls_.empty() || outage_.gone();
 }
 
-asio::awaitable<void> io_client::frame_came(std::size_t channel, wire::frame_reader& reader,
-                                              const frame_header& h) {
+asio::awaitable<void> io_client::frame_came(std::size_t channel, wire::frame_reader& reader, const frame_header& h) {
   call_ptr c;
   {
     const lock_guard held(mutex_);
     links_[channel].alive = clock::now();
     heard(links_[channel].alive);
     const auto found = calls_.find(h.id);
-    if (found != calls_.end() && found->second->connection == links_[channel].number)
-      c = found->second;
+    if (found != calls_.end() && found->second->connection == links_[channel].number) c = found->second;
     if (c) c->alive = clock::now();
   }
   const bool answer_to_none = !c || c->answered;
   // The server may have called a request busy while the answer to it was on its way.  Id 0: it is
   // busy with what it has, and has not read on.
-  if (h.kind == frame_kind::reply && answer_to_none && h.flags == 0 && h.body_bytes == 0 &&
-      h.payload_bytes == 0) {
+  if (h.kind == frame_kind::reply && answer_to_none && h.flags == 0 && h.body_bytes == 0 && h.payload_bytes == 0) {
     if (h.id != 0) co_return;
     const lock_guard held(mutex_);
     for (const auto& [id, any] : calls_)
@@ -260,8 +248,7 @@ asio::awaitable<void> io_client::frame_came(std::size_t channel, wire::frame_rea
     co_return;
   }
   if (h.kind != frame_kind::reply || answer_to_none)
-    throw wire::connection_error(std::make_error_code(std::errc::protocol_error),
-                                 "an answer to no request");
+    throw wire::connection_error(std::make_error_code(std::errc::protocol_error), "an answer to no request");
   if (h.has(frame_header::failed)) {
     co_await reader.skip(h.payload_bytes);
     failure f = failure_of(*c, reader.body());
@@ -274,8 +261,7 @@ asio::awaitable<void> io_client::frame_came(std::size_t channel, wire::frame_rea
   if (h.payload_bytes != 0) co_await receive_part(*c, reader, h);
   if (!h.has(frame_header::last)) co_return;
   if (c->parts && !c->parts->at_end())
-    throw wire::connection_error(std::make_error_code(std::errc::protocol_error),
-                                 "a read that ends too early");
+    throw wire::connection_error(std::make_error_code(std::errc::protocol_error), "a read that ends too early");
   // Where it brought bytes that are not what was stored: once more, checked by the server too.
   if (!c->damaged)
     answered(c, {}, std::string(reader.body()));
@@ -292,9 +278,9 @@ void io_client::heard(clock::time_point now) {
 
 // Sending.
 
-/// Gives the call to a connection, whose sender send() must then be called with, or lets it wait for one, or for a fence.
-std::shared_ptr<wire::frame_sender> io_client::place(const call_ptr& c,
-                                                     std::vector<region>& regions) {
+/// Gives the call to a connection, whose sender send() must then be called with, or lets it wait for one, or for a
+/// fence.
+std::shared_ptr<wire::frame_sender> io_client::place(const call_ptr& c, std::vector<region>& regions) {
   const auto wake = [self = shared_from_this()] {
     for (const auto& channel : self->connections_) channel->wake();
   };
@@ -321,8 +307,8 @@ std::shared_ptr<wire::frame_sender> io_client::place(const call_ptr& c,
 }
 
 void io_client::send(wire::frame_sender& sender, const call_ptr& c, std::vector<region> regions) {
-  call_frames frames = frames_of(*c, c->id, std::move(regions),
-                                 [self = shared_from_this(), c](bool) { self->release(c); });
+  call_frames frames =
+      frames_of(*c, c->id, std::move(regions), [self = shared_from_this(), c](bool) { self->release(c); });
   if (c->kind == frame_kind::write) {
     const lock_guard held(mutex_);
     c->holds += frames.holds;
@@ -457,8 +443,7 @@ void io_client::go_to(const std::vector<std::string>& addresses) {
   if (addresses.empty()) return;
   name_ += " (" + addresses.front() + ")";
   near_ = false;
-  for (std::size_t i = 0; i < connections_.size(); ++i)
-    connections_[i]->move_to(addresses[i % addresses.size()]);
+  for (std::size_t i = 0; i < connections_.size(); ++i) connections_[i]->move_to(addresses[i % addresses.size()]);
   for (std::size_t i = connections_.size(); i < addresses.size(); ++i) {
     connections_.push_back(std::make_unique<io_connection>(context_, *this, i, addresses[i]));
     links_.emplace_back();

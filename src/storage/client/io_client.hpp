@@ -58,8 +58,8 @@ class io_client final : public io_connection_owner, public std::enable_shared_fr
   explicit io_client(remote_node_options o);
 
   void start();
-  /// Waits for every call, then for what runs.  Called by one of the io_threads (in a completion) it returns at once, and
-  /// everything ends with the last call: two of them could else wait for each other.
+  /// Waits for every call, then for what runs.  Called by one of the io_threads (in a completion) it returns at once,
+  /// and everything ends with the last call: two of them could else wait for each other.
   void stop();
   /// `regions` of the call, see regions_of().  From any thread.
   void submit(const call_ptr& c, std::vector<region> regions);
@@ -76,8 +76,8 @@ class io_client final : public io_connection_owner, public std::enable_shared_fr
 
   const remote_node_options& options() const noexcept override { return options_; }
   std::uint32_t next_connection() override { return ++last_connection_; }
-  void connection_up(std::size_t channel, std::uint32_t number,
-                  std::shared_ptr<wire::frame_sender> sender, bool near) override;
+  void connection_up(std::size_t channel, std::uint32_t number, std::shared_ptr<wire::frame_sender> sender,
+                     bool near) override;
   void connection_down(std::size_t channel, const std::string& why) override;
   bool wants_connection() const override;
   boost::asio::awaitable<void> frame_came(std::size_t channel, wire::frame_reader& reader,
@@ -87,10 +87,8 @@ class io_client final : public io_connection_owner, public std::enable_shared_fr
   using clock = remote_call::clock;
 
   void heard(clock::time_point now) OOC_REQUIRES(mutex_);
-  std::shared_ptr<wire::frame_sender> place(const call_ptr& c, std::vector<region>& regions)
-      OOC_REQUIRES(mutex_);
-  void send(wire::frame_sender& sender, const call_ptr& c, std::vector<region> regions)
-      OOC_EXCLUDES(mutex_);
+  std::shared_ptr<wire::frame_sender> place(const call_ptr& c, std::vector<region>& regions) OOC_REQUIRES(mutex_);
+  void send(wire::frame_sender& sender, const call_ptr& c, std::vector<region> regions) OOC_EXCLUDES(mutex_);
   void place_waiting() OOC_EXCLUDES(mutex_);
   void release(const call_ptr& c) OOC_EXCLUDES(mutex_);
   void send_again(const call_ptr& c);
@@ -118,7 +116,7 @@ class io_client final : public io_connection_owner, public std::enable_shared_fr
   std::size_t spawned_ = 0;  // of the connections
   std::uint32_t last_connection_ = 0;
   clock::time_point next_lookup_ = clock::time_point::max();  // the maximum: it is not needed
-  std::uint64_t seen_ = 0;  // next_id_ at the last look
+  std::uint64_t seen_ = 0;                                    // next_id_ at the last look
 
   // Also guards what of a remote_call changes once it was submitted, but for what its reader has.
   mutable mutex mutex_;

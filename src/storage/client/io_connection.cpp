@@ -24,11 +24,8 @@ constexpr auto connect_limit = 5s;
 }  // namespace
 
 io_connection::io_connection(asio::io_context& context, io_connection_owner& owner, std::size_t index,
-                               std::string address)
-    : owner_(owner),
-      index_(index),
-      address_(std::move(address)),
-      timer_(context, steady_clock::time_point::max()) {}
+                             std::string address)
+    : owner_(owner), index_(index), address_(std::move(address)), timer_(context, steady_clock::time_point::max()) {}
 
 void io_connection::wake() {
   if (idle_) timer_.cancel();
@@ -51,9 +48,7 @@ void io_connection::cut() {
 
 void io_connection::check(steady_clock::time_point now) {
   if (connecting_since_ == steady_clock::time_point::max()) return;
-  if (now - connecting_since_ <
-      std::min<steady_clock::duration>(connect_limit, owner_.options().deadline))
-    return;
+  if (now - connecting_since_ < std::min<steady_clock::duration>(connect_limit, owner_.options().deadline)) return;
   give_up();
 }
 
@@ -122,8 +117,7 @@ asio::awaitable<void> io_connection::run() {
   }
 }
 
-asio::awaitable<void> io_connection::shake_hands(wire::frame_reader& reader,
-                                                  std::uint32_t number) {
+asio::awaitable<void> io_connection::shake_hands(wire::frame_reader& reader, std::uint32_t number) {
   const remote_node_options& o = owner_.options();
   wire::hello_info me;
   me.client = o.client.id;
@@ -134,8 +128,7 @@ asio::awaitable<void> io_connection::shake_hands(wire::frame_reader& reader,
   me.store_uuid = o.store_uuid;
   me.name = o.client.name;
   me.frames = o.client.frames;
-  const wire::server_info server =
-      co_await wire::greet({*socket_, reader, *sender_}, me, o.client.key);
+  const wire::server_info server = co_await wire::greet({*socket_, reader, *sender_}, me, o.client.key);
   // A Unix socket's path means another server on every host.
   if (const std::uint32_t node = server.node; node != o.index)
     throw wire::connection_error(std::make_error_code(std::errc::address_not_available),

@@ -26,8 +26,8 @@ class io_connection_owner {
   virtual std::uint32_t next_connection() = 0;
   /// Requests may be sent on connection `number` through `sender` from now on.  `near`: the server
   /// is on this host.
-  virtual void connection_up(std::size_t channel, std::uint32_t number,
-                          std::shared_ptr<wire::frame_sender> sender, bool near) = 0;
+  virtual void connection_up(std::size_t channel, std::uint32_t number, std::shared_ptr<wire::frame_sender> sender,
+                             bool near) = 0;
   /// A frame has come; takes its payload from the reader.  Throws connection_error.
   virtual boost::asio::awaitable<void> frame_came(std::size_t channel, wire::frame_reader& reader,
                                                   const wire::frame_header& h) = 0;
@@ -40,8 +40,7 @@ class io_connection_owner {
 
 class io_connection {
  public:
-  io_connection(boost::asio::io_context& context, io_connection_owner& owner, std::size_t index,
-                 std::string address);
+  io_connection(boost::asio::io_context& context, io_connection_owner& owner, std::size_t index, std::string address);
 
   /// Returns when the connection was stopped; owner and connection must be there until then.
   boost::asio::awaitable<void> run();
@@ -68,8 +67,7 @@ class io_connection {
   std::shared_ptr<wire::stream_socket> socket_;
   std::shared_ptr<wire::frame_sender> sender_;
   boost::asio::steady_timer timer_;
-  std::chrono::steady_clock::time_point connecting_since_ =
-      std::chrono::steady_clock::time_point::max();
+  std::chrono::steady_clock::time_point connecting_since_ = std::chrono::steady_clock::time_point::max();
   bool idle_ = false;  // nothing is wanted: a wake-up ends the pause
   bool stopping_ = false;
   bool given_up_ = false;  // this attempt to connect

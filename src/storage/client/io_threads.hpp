@@ -1,10 +1,10 @@
 // The threads of a client for all its I/O servers: each runs an io_context, and each server belongs to one of them.
 //
-// So whatever happens to one server's connections happens on one thread.  What is received is copied, decrypted and checked
-// there, 1.5 to 4 GB a second: one thread for all servers would be slower than what many of them send.  There are as many
-// threads as processors, at least 2 and at most 8, which is what a link of 100 Gbit/s needs; a thread is made with the first
-// server that it gets.  What waits for the metadata server (ask()) has a thread of its own, made with the first server, so that
-// no transfer waits with it.
+// So whatever happens to one server's connections happens on one thread.  What is received is copied, decrypted and
+// checked there, 1.5 to 4 GB a second: one thread for all servers would be slower than what many of them send.  There
+// are as many threads as processors, at least 2 and at most 8, which is what a link of 100 Gbit/s needs; a thread is
+// made with the first server that it gets.  What waits for the metadata server (ask()) has a thread of its own, made
+// with the first server, so that no transfer waits with it.
 //
 // Owner: the clients of the servers, together.  The last of them may go on one of the threads.  Threads: any.
 #pragma once

@@ -43,15 +43,14 @@ void metadata_client::connect() {
 
 wire::call_reply metadata_client::call(const wire::any_call& c, std::optional<std::chrono::milliseconds> within) {
   wire::sent_call sent{c};
-  question q{wire::frame_kind::metadata, wire::operation_name(wire::operation_of(c)), within.value_or(options_.deadline),
-             &sent};
+  question q{wire::frame_kind::metadata, wire::operation_name(wire::operation_of(c)),
+             within.value_or(options_.deadline), &sent};
   wire::call_reply reply = wire::decode_reply(c, exchange(q));
   if (reply.grace.count() > 0) contact_.every(reply.grace / 3);
   return reply;
 }
 
-std::string metadata_client::ask(wire::frame_kind kind, const std::string& doing,
-                               std::chrono::milliseconds within) {
+std::string metadata_client::ask(wire::frame_kind kind, const std::string& doing, std::chrono::milliseconds within) {
   question q{kind, doing, within};
   return exchange(q);
 }
@@ -66,24 +65,23 @@ std::string metadata_client::exchange(question& q) {
   const auto start = name() + ": " + q.doing + ": ";
   if (!mutex_.try_lock_until(deadline))
     throw io_error::in_full({ETIMEDOUT, std::generic_category()},
-                            start + "other calls of this program have kept it waiting for " +
-                                seconds_text(q.within) + "; see whether the server answers (`ooc ping`)");
+                            start + "other calls of this program have kept it waiting for " + seconds_text(q.within) +
+                                "; see whether the server answers (`ooc ping`)");
   const lock_guard lock(mutex_, std::adopt_lock);
   // A caller that comes within an outage waits for its end only.
   const bool gone = outage_.judge(clock::now());
   if (gone && clock::now() - last_try_ < probe_pause)
     throw io_error::in_full({ETIMEDOUT, std::generic_category()},
                             start + "fails at once: nothing has come from there for " +
-                                seconds_text(outage_.lasts(clock::now())) +
-                                ", longer than the deadline of " + seconds_text(outage_.deadline()) +
+                                seconds_text(outage_.lasts(clock::now())) + ", longer than the deadline of " +
+                                seconds_text(outage_.deadline()) +
                                 "; start the server, or check its address and the network");
   deadline = std::min(deadline, gone ? clock::now() + probe_time : outage_.end());
   const bool changing = q.call != nullptr && wire::changes(q.call->what);
   if (changing) q.call->sequence = ++sequence_;
   bool sent = false;
-  const std::shared_ptr<void> told(nullptr, [this](void*) OOC_REQUIRES(mutex_) {
-    connection_.tell_at(clock::time_point::max(), {});
-  });
+  const std::shared_ptr<void> told(
+      nullptr, [this](void*) OOC_REQUIRES(mutex_) { connection_.tell_at(clock::time_point::max(), {}); });
   auto began = clock::now();
   // The program was stopped, and has not had the time that it has waited for.
   const auto begin_anew = [&]() OOC_REQUIRES(mutex_) {
@@ -97,12 +95,12 @@ std::string metadata_client::exchange(question& q) {
     const auto attempt = std::min(deadline, began + std::max(q.within / 3, 1000ms));
     try {
       if (!gone && q.within > notice_after)
-        connection_.tell_at(std::min(outage_.notice_at(), outage_.begun() ? clock::time_point::max()
-                                                                          : began + notice_after),
-                            [&]() OOC_REQUIRES(mutex_) {
-                              outage_.missed(began);
-                              outage_.say(name() + " to answer (" + q.doing + ")");
-                            });
+        connection_.tell_at(
+            std::min(outage_.notice_at(), outage_.begun() ? clock::time_point::max() : began + notice_after),
+            [&]() OOC_REQUIRES(mutex_) {
+              outage_.missed(began);
+              outage_.say(name() + " to answer (" + q.doing + ")");
+            });
       if (!connection_.open())
         connect_once(attempt);
       else if (!restored_)
@@ -134,11 +132,9 @@ std::string metadata_client::exchange(question& q) {
       outage_.judge(clock::now() + pause);
       throw io_error::in_full(
           {ETIMEDOUT, std::generic_category()},
-          start + "no answer within " + seconds_text(gone ? outage_.deadline() : q.within) + " (" +
-              e.what() + "); start the server, or check its address and the network" +
-              (sent && changing
-                   ? "; whether the change was made is not known: look before you repeat it"
-                   : ""));
+          start + "no answer within " + seconds_text(gone ? outage_.deadline() : q.within) + " (" + e.what() +
+              "); start the server, or check its address and the network" +
+              (sent && changing ? "; whether the change was made is not known: look before you repeat it" : ""));
     }
   }
 }
@@ -226,8 +222,7 @@ void metadata_client::restore_leases(deadline_point deadline) {
   restored_ = true;
 }
 
-std::shared_ptr<void> metadata_client::take(file_id file, wire::lease_kind kind,
-                                          claim_holder* in_the_way) {
+std::shared_ptr<void> metadata_client::take(file_id file, wire::lease_kind kind, claim_holder* in_the_way) {
   std::uint64_t number = 0;
   if (const auto got = ask_for(file, kind, number).lease; !got.granted) {
     if (in_the_way != nullptr) *in_the_way = got.holder;
@@ -236,8 +231,8 @@ std::shared_ptr<void> metadata_client::take(file_id file, wire::lease_kind kind,
   return {this, [self = shared_from_this(), number](void*) { self->drop({number}); }};
 }
 
-// The threads of this program take their turns here: the server knows clients, not their threads, and one of them may have
-// lost the lease without knowing it.
+// The threads of this program take their turns here: the server knows clients, not their threads, and one of them may
+// have lost the lease without knowing it.
 size_lock_ptr metadata_client::take_size(file_id file) {
   {
     const lock_guard lock(leases_mutex_);
@@ -257,11 +252,12 @@ size_lock_ptr metadata_client::take_size(file_id file) {
     end_turn();
     throw;
   }
-  if (guard) return {guard.release(), [end_turn, self = shared_from_this(), number](size_lock* l) {
-                       self->drop({number, l->unsettled});
-                       end_turn();
-                       delete l;
-                     }};
+  if (guard)
+    return {guard.release(), [end_turn, self = shared_from_this(), number](size_lock* l) {
+              self->drop({number, l->unsettled});
+              end_turn();
+              delete l;
+            }};
   end_turn();
   return nullptr;
 }

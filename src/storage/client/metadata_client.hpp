@@ -31,12 +31,10 @@ class metadata_client : public std::enable_shared_from_this<metadata_client> {
   /// A call of the metadata service; numbers it if it changes something.
   wire::call_reply call(const wire::any_call& c, std::optional<std::chrono::milliseconds> within = {});
   /// Another question, which may be asked twice; returns the body of the answer.
-  std::string ask(wire::frame_kind kind, const std::string& doing,
-                  std::chrono::milliseconds within);
+  std::string ask(wire::frame_kind kind, const std::string& doing, std::chrono::milliseconds within);
 
   /// A lease for as long as the guard lives; empty where another is in the way, which is told.
-  std::shared_ptr<void> take(file_id file, wire::lease_kind kind,
-                             claim_holder* in_the_way = nullptr);
+  std::shared_ptr<void> take(file_id file, wire::lease_kind kind, claim_holder* in_the_way = nullptr);
   /// That of the size likewise; empty also where another thread has it.
   size_lock_ptr take_size(file_id file);
   /// Ends everything that the server keeps for this client, if it can be reached at once.
@@ -54,7 +52,8 @@ class metadata_client : public std::enable_shared_from_this<metadata_client> {
   wire::call_reply ask_for(file_id file, wire::lease_kind kind, std::uint64_t& number);
   void drop(const wire::drop_lease& l) noexcept;
   bool all_told();
-  bool keep_in_touch() noexcept;  // false where there are leases to restore, or given back, and the server does not know it
+  bool
+  keep_in_touch() noexcept;  // false where there are leases to restore, or given back, and the server does not know it
   std::string name() const { return "metadata server " + options_.address; }
 
   const remote_metadata_options options_;

@@ -29,9 +29,7 @@ constexpr wire::frame_limits answer_limits{.body = 16 << 20, .payload = 0};
 
 metadata_connection::metadata_connection(std::string address) : address_(std::move(address)) {}
 
-metadata_connection::~metadata_connection() {
-  close();
-}
+metadata_connection::~metadata_connection() { close(); }
 
 // Operations that wait on the socket end with it, the next time that the context runs.
 void metadata_connection::close() noexcept {
@@ -78,8 +76,7 @@ asio::awaitable<void> metadata_connection::greet(const wire::hello_info& me, con
   reader_->set_limits(answer_limits);
 }
 
-void metadata_connection::connect(const wire::hello_info& me, const wire::key_ptr& key,
-                                  deadline_point deadline) {
+void metadata_connection::connect(const wire::hello_info& me, const wire::key_ptr& key, deadline_point deadline) {
   close();
   sender_.reset();
   reader_.reset();
@@ -95,8 +92,7 @@ void metadata_connection::connect(const wire::hello_info& me, const wire::key_pt
   open_ = true;
 }
 
-metadata_connection::answer metadata_connection::ask(frame_kind kind, std::string_view body,
-                                                     deadline_point deadline) {
+metadata_connection::answer metadata_connection::ask(frame_kind kind, std::string_view body, deadline_point deadline) {
   frame_header question;
   question.kind = kind;
   question.flags = frame_header::last;
@@ -107,8 +103,7 @@ metadata_connection::answer metadata_connection::ask(frame_kind kind, std::strin
     h = co_await reader_->next();
     if (h.kind != frame_kind::reply || h.id != question.id)
       lose(EPROTO, "the server sent a " + wire::kind_name(h.kind) + " that was not asked for");
-    if (h.incarnation != server_.incarnation)
-      lose(EPROTO, "the answer comes from another incarnation of the server");
+    if (h.incarnation != server_.incarnation) lose(EPROTO, "the answer comes from another incarnation of the server");
   };
   try {
     run(exchange(), deadline);

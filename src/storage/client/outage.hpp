@@ -51,9 +51,7 @@ class outage {
   /// When it becomes a verdict; the maximum where nobody waits.
   clock::time_point end() const { return since_ ? *since_ + deadline_ : clock::time_point::max(); }
   clock::duration deadline() const noexcept { return deadline_; }
-  clock::duration lasts(clock::time_point now) const {
-    return since_ ? now - *since_ : clock::duration::zero();
-  }
+  clock::duration lasts(clock::time_point now) const { return since_ ? now - *since_ : clock::duration::zero(); }
 
   /// True from the deadline on until something is heard.
   bool gone() const noexcept { return gone_; }
@@ -63,8 +61,7 @@ class outage {
 
   /// When a line is to be said that it is waited for; the maximum where there is none to say.
   clock::time_point notice_at() const {
-    return since_ && !said_ && !gone_ && deadline_ > notice_after ? *since_ + notice_after
-                                                                  : clock::time_point::max();
+    return since_ && !said_ && !gone_ && deadline_ > notice_after ? *since_ + notice_after : clock::time_point::max();
   }
   /// Says it, once.  `who` and what for: "node 1 (host:port) to answer the read of 'a'".
   void say(const std::string& whom) {

@@ -44,11 +44,9 @@ call_frames frames_of(const remote_call& c, std::uint64_t id, std::vector<region
   }
 }
 
-boost::asio::awaitable<void> receive_part(remote_call& c, wire::frame_reader& reader,
-                                          const frame_header& h) {
+boost::asio::awaitable<void> receive_part(remote_call& c, wire::frame_reader& reader, const frame_header& h) {
   const auto broken = std::make_error_code(std::errc::protocol_error);
-  if (!c.parts || c.parts->at_end())
-    throw wire::connection_error(broken, "bytes that nobody asked for");
+  if (!c.parts || c.parts->at_end()) throw wire::connection_error(broken, "bytes that nobody asked for");
   const io_part part = c.parts->next();
   if (part.sums() != h.sums || part.wire_bytes() != h.payload_bytes)
     throw wire::connection_error(broken, "a part of another size than was asked for");
@@ -60,8 +58,7 @@ boost::asio::awaitable<void> receive_part(remote_call& c, wire::frame_reader& re
 }
 
 failure unreadable(const std::string& call, const error& why) {
-  return {std::make_error_code(std::errc::protocol_error),
-          "the answer to " + call + " cannot be read: " + why.what()};
+  return {std::make_error_code(std::errc::protocol_error), "the answer to " + call + " cannot be read: " + why.what()};
 }
 
 std::string describe(const remote_call& c) {

@@ -58,8 +58,7 @@ call_frames frames_of(const remote_call& c, std::uint64_t id, std::vector<region
 
 /// Takes a part of a read from the reader to its place.  Throws connection_error where it is not
 /// the part that must come next.  Runs on the thread of the connection.
-boost::asio::awaitable<void> receive_part(remote_call& c, wire::frame_reader& reader,
-                                          const wire::frame_header& h);
+boost::asio::awaitable<void> receive_part(remote_call& c, wire::frame_reader& reader, const wire::frame_header& h);
 
 /// Of a call whose answer makes no sense; `call` as of describe().
 failure unreadable(const std::string& call, const error& why);

@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto lock_patience = 60s;    // as on local stores
+constexpr auto lock_patience = 60s;  // as on local stores
 constexpr std::chrono::milliseconds abandon_patience = 2s;
 constexpr auto renewal_patience = 2s;  // there is time to try again
 
@@ -63,8 +63,7 @@ cluster_info remote_metadata::cluster(std::optional<std::chrono::milliseconds> w
 }
 
 metadata_statistics remote_metadata::statistics() {
-  const auto m = wire::parse_body<pb::MetadataStatistics>(
-      link_->ask(wire::frame_kind::stats, "statistics", deadline_));
+  const auto m = wire::parse_body<pb::MetadataStatistics>(link_->ask(wire::frame_kind::stats, "statistics", deadline_));
   metadata_statistics s;
   s.version = m.version();
   s.started_ns = m.started_ns();
@@ -73,8 +72,7 @@ metadata_statistics remote_metadata::statistics() {
   s.connections = m.connections();
   s.clients = m.clients();
   s.leases = m.leases();
-  for (const pb::OperationCount& o : m.operations())
-    s.operations[wire::operation_name(o.op())] = o.calls();
+  for (const pb::OperationCount& o : m.operations()) s.operations[wire::operation_name(o.op())] = o.calls();
   return s;
 }
 
@@ -145,8 +143,7 @@ size_lock_ptr remote_metadata::lock_size(file_id id) {
   }
 }
 
-std::shared_ptr<void> remote_metadata::claim_writer(file_id id, bool together,
-                                                    claim_holder* in_the_way) {
+std::shared_ptr<void> remote_metadata::claim_writer(file_id id, bool together, claim_holder* in_the_way) {
   return link_->take(id, together ? wire::lease_kind::shared_writer : wire::lease_kind::exclusive_writer, in_the_way);
 }
 

@@ -84,8 +84,7 @@ class remote_metadata final : public metadata_service {
 
   metadata_answer answer(const metadata_call& call) override;
   size_lock_ptr lock_size(file_id id) override;
-  std::shared_ptr<void> claim_writer(file_id id, bool together,
-                                     claim_holder* in_the_way = nullptr) override;
+  std::shared_ptr<void> claim_writer(file_id id, bool together, claim_holder* in_the_way = nullptr) override;
 
  private:
   entry created(calls::create q);

@@ -19,14 +19,10 @@ constexpr std::uint64_t least_range = 256 << 10;
 /// From requests to calls, and from replies to results.
 class remote_node final : public io_service {
  public:
-  explicit remote_node(remote_node_options o)
-      : client_(std::make_shared<io_client>(std::move(o))) {
-    client_->start();
-  }
+  explicit remote_node(remote_node_options o) : client_(std::make_shared<io_client>(std::move(o))) { client_->start(); }
   ~remote_node() override { client_->stop(); }
 
-  void read(shape_ptr file, std::uint32_t stripe_index, request_ptr r, std::byte* memory,
-            completion done) override {
+  void read(shape_ptr file, std::uint32_t stripe_index, request_ptr r, std::byte* memory, completion done) override {
     transfer(frame_kind::read, std::move(file), stripe_index, std::move(r), memory, std::move(done));
   }
 
@@ -41,8 +37,7 @@ class remote_node final : public io_service {
     submit(make(frame_kind::create, std::move(file), stripe_index, plain(std::move(done))));
   }
 
-  void resize(shape_ptr file, std::uint32_t stripe_index, std::uint64_t old_size,
-              completion done) override {
+  void resize(shape_ptr file, std::uint32_t stripe_index, std::uint64_t old_size, completion done) override {
     auto c = make(frame_kind::resize, std::move(file), stripe_index, plain(std::move(done)));
     c->what.old_size = old_size;
     submit(c);
@@ -71,20 +66,17 @@ class remote_node final : public io_service {
 
   void verify(shape_ptr file, std::uint32_t stripe_index,
               std::function<void(const failure&, verify_report)> done) override {
-    submit(
-        make(frame_kind::verify, std::move(file), stripe_index,
-             decoded(frame_kind::verify, wire::decode_verify_report, std::move(done))));
+    submit(make(frame_kind::verify, std::move(file), stripe_index,
+                decoded(frame_kind::verify, wire::decode_verify_report, std::move(done))));
   }
 
   void list(std::function<void(const failure&, std::vector<file_id>)> done) override {
-    submit(make(frame_kind::list, nullptr, 0,
-                decoded(frame_kind::list, wire::decode_ids, std::move(done))));
+    submit(make(frame_kind::list, nullptr, 0, decoded(frame_kind::list, wire::decode_ids, std::move(done))));
   }
 
   void find_locality(std::function<void(const failure&, locality)> done) override {
     submit(make(frame_kind::ping, nullptr, 0,
-                [client = client_.get(), done = std::move(done)](
-                    const failure& f, const std::string&) {
+                [client = client_.get(), done = std::move(done)](const failure& f, const std::string&) {
                   done(f, client->near() ? locality::host : locality::network);
                 }));
   }
@@ -104,8 +96,7 @@ class remote_node final : public io_service {
   template <class Result>
   finish_function decoded(frame_kind kind, Result (*decode)(std::string_view),
                           std::function<void(const failure&, Result)> done) const {
-    return [kind, decode, done = std::move(done), name = name()](const failure& f,
-                                                                 const std::string& reply) {
+    return [kind, decode, done = std::move(done), name = name()](const failure& f, const std::string& reply) {
       if (f) return done(f, {});
       Result result;
       try {
@@ -131,26 +122,24 @@ class remote_node final : public io_service {
   void submit(const call_ptr& c) { client_->submit(c, {}); }
 
   /// One message, or, of a request with very many entries or regions, several.
-  void transfer(frame_kind kind, shape_ptr file, std::uint32_t stripe_index, request_ptr r,
-                std::byte* memory, completion done) {
+  void transfer(frame_kind kind, shape_ptr file, std::uint32_t stripe_index, request_ptr r, std::byte* memory,
+                completion done) {
     std::vector<split_request> messages = split_requests(std::move(r), file->striping, stripe_index);
     if (messages.size() == 1)
-      return transfer_some(kind, std::move(file), stripe_index, std::move(messages.front()), memory,
-                           std::move(done));
+      return transfer_some(kind, std::move(file), stripe_index, std::move(messages.front()), memory, std::move(done));
     // A server refuses those of one message.
     if (kind == frame_kind::write && overlap(messages))
-      return done({errc::invalid_request, name() + ": '" + file->name +
-                                              "': regions of the request overlap in the file"});
+      return done(
+          {errc::invalid_request, name() + ": '" + file->name + "': regions of the request overlap in the file"});
     const auto all = std::make_shared<completion_counter>(messages.size(), std::move(done));
     for (split_request& some : messages)
-      transfer_some(kind, file, stripe_index, std::move(some), memory,
-                    [all](const failure& f) { all->answer(f); });
+      transfer_some(kind, file, stripe_index, std::move(some), memory, [all](const failure& f) { all->answer(f); });
   }
 
   /// One message, or, where the server has several addresses, one for each and as many bytes in
   /// each: every connection then carries its part of a long transfer.
-  void transfer_some(frame_kind kind, shape_ptr file, std::uint32_t stripe_index, split_request some,
-                     std::byte* memory, completion done) {
+  void transfer_some(frame_kind kind, shape_ptr file, std::uint32_t stripe_index, split_request some, std::byte* memory,
+                     completion done) {
     auto c = make(kind, std::move(file), stripe_index, {});
     c->what.wanted = std::move(some.wanted);
     c->memory = memory;
@@ -193,8 +182,7 @@ class remote_node final : public io_service {
 
 std::shared_ptr<io_service> open_remote_node(remote_node_options options) {
   if (options.addresses.empty() && !options.lookup)
-    throw usage_error(errc::invalid_request,
-                      "node " + std::to_string(options.index) + " has no address");
+    throw usage_error(errc::invalid_request, "node " + std::to_string(options.index) + " has no address");
   return std::make_shared<remote_node>(std::move(options));
 }
 

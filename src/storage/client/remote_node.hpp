@@ -3,12 +3,11 @@
 // One connection per address of the server; requests go to the one with the least to do, or by a
 // Unix socket as long as there is one: nothing is nearer.  A request is answered or fails within
 // the deadline, which counts from when the server was last heard of or first missed; after that later
-// requests fail at once, until it answers again.  Lost connections are made again, with growing pauses, and what they left unanswered
-// is sent again after the server has fenced the lost connection (it will do nothing more for it),
-// so that a repetition is harmless.  While no address answers, the metadata server is asked for
-// others: a server may come late, or come back elsewhere; where it knows that the server there may not be
-// the node, requests fail at once.  The memory of a request is out of use
-// when its completion is called: its connection has answered, or has been torn down.
+// requests fail at once, until it answers again.  Lost connections are made again, with growing pauses, and what they
+// left unanswered is sent again after the server has fenced the lost connection (it will do nothing more for it), so
+// that a repetition is harmless.  While no address answers, the metadata server is asked for others: a server may come
+// late, or come back elsewhere; where it knows that the server there may not be the node, requests fail at once.  The
+// memory of a request is out of use when its completion is called: its connection has answered, or has been torn down.
 #pragma once
 
 #include <chrono>
@@ -29,9 +28,9 @@ namespace ooc::storage {
 struct client_identity {
   wire::client_id id{};  ///< random, of this client
   credentials who;
-  wire::key_ptr key;  ///< empty: none
+  wire::key_ptr key;                               ///< empty: none
   wire::encryption frames = wire::encryption::on;  ///< where there is a key
-  std::string name;   ///< program and process, for the servers' logs
+  std::string name;                                ///< program and process, for the servers' logs
 };
 
 /// The server that tries to be the node may not: it has another folder.  Says why, and the remedy.
@@ -52,7 +51,7 @@ struct remote_node_options {
   /// Asked while requests wait and no address answers, for one node after the other: should return
   /// within a second or so.  Empty: the addresses stay what they are.
   address_lookup lookup;
-  std::string store_uuid;              ///< a server of another store is refused
+  std::string store_uuid;  ///< a server of another store is refused
   client_identity client;
   std::chrono::milliseconds deadline{30'000};
   std::shared_ptr<io_threads> threads;  ///< of all nodes of a client; empty: of this one

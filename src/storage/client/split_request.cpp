@@ -34,8 +34,7 @@ std::pair<request, request> halves(const request& r, const striping& s) {
     first.add(a);
     second.add(b);
   }
-  for (std::size_t i = 0; i < all.size() && all.size() > 1; ++i)
-    (i < all.size() / 2 ? first : second).add(all[i]);
+  for (std::size_t i = 0; i < all.size() && all.size() > 1; ++i) (i < all.size() / 2 ? first : second).add(all[i]);
   return {std::move(first), std::move(second)};
 }
 
@@ -68,8 +67,7 @@ std::vector<split_request> split_requests(request_ptr r, const striping& s, std:
 
 bool overlap(const std::vector<split_request>& all) {
   std::vector<region> together;
-  for (const split_request& some : all)
-    together.insert(together.end(), some.regions.begin(), some.regions.end());
+  for (const split_request& some : all) together.insert(together.end(), some.regions.begin(), some.regions.end());
   std::sort(together.begin(), together.end(),
             [](const region& a, const region& b) { return a.node_offset < b.node_offset; });
   return overlap(together);

@@ -19,8 +19,7 @@ std::vector<region> runs_of(const std::vector<std::vector<region>>& by_rank, std
     joined.clear();
     const auto join = [&](const region& p) {
       if (!joined.empty() && p.node_offset <= joined.back().node_end() + gap)
-        joined.back().length =
-            std::max(joined.back().node_end(), p.node_end()) - joined.back().node_offset;
+        joined.back().length = std::max(joined.back().node_end(), p.node_end()) - joined.back().node_offset;
       else
         joined.push_back({p.node_offset, p.node_offset, p.length});
     };
@@ -62,8 +61,7 @@ request request_of(const std::vector<std::vector<region>>& by_rank, std::uint64_
   return as_request(runs_of(by_rank, 0), window_begin);
 }
 
-request request_with_gaps(const std::vector<std::vector<region>>& by_rank,
-                          std::uint64_t window_begin) {
+request request_with_gaps(const std::vector<std::vector<region>>& by_rank, std::uint64_t window_begin) {
   return as_request(runs_of(by_rank, max_sieved_gap), window_begin);
 }
 

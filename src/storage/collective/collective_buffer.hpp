@@ -19,8 +19,7 @@ namespace ooc::storage {
 /// them, and nothing else.  Regular regions take one entry, however many there are.
 request request_of(const std::vector<std::vector<region>>& by_rank, std::uint64_t window_begin);
 /// The same, with the gaps that a node would read anyway.
-request request_with_gaps(const std::vector<std::vector<region>>& by_rank,
-                          std::uint64_t window_begin);
+request request_with_gaps(const std::vector<std::vector<region>>& by_rank, std::uint64_t window_begin);
 
 /// Held by shared_ptr: a transfer in flight keeps it, whatever becomes of the exchange.
 class window : public std::enable_shared_from_this<window> {

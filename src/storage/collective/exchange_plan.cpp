@@ -12,8 +12,7 @@ namespace {
 
 constexpr std::uint64_t most_windows = 1 << 24;  // of a file, about
 
-std::uint64_t window_bytes(std::span<const request> wanted, const striping& s,
-                           std::uint64_t round_bytes) {
+std::uint64_t window_bytes(std::span<const request> wanted, const striping& s, std::uint64_t round_bytes) {
   std::uint64_t begin = std::numeric_limits<std::uint64_t>::max(), end = 0;
   for (const request& r : wanted) {
     for (const nested_request& n : r.entries()) begin = std::min(begin, n.file_offset);
@@ -36,14 +35,12 @@ std::uint64_t window_bytes(std::span<const request> wanted, const striping& s,
 // many nodes that none gets a second one.  So the walks over requests that skip what lies on other
 // nodes serve here as well.
 void exchange_plan::regions_in_window(const request& r, std::uint32_t round, std::uint64_t rank,
-                                     std::vector<region>& out) const {
-  const striping windows{
-      .sn = 0, .nn = static_cast<std::uint32_t>(last_round * ranks), .sf = window};
+                                      std::vector<region>& out) const {
+  const striping windows{.sn = 0, .nn = static_cast<std::uint32_t>(last_round * ranks), .sf = window};
   object_regions(r, windows, static_cast<std::uint32_t>(round * ranks + rank), out);
 }
 
-exchange_plan plan_exchange(std::span<const request> wanted, const striping& s,
-                            std::uint64_t round_bytes) {
+exchange_plan plan_exchange(std::span<const request> wanted, const striping& s, std::uint64_t round_bytes) {
   exchange_plan p;
   p.ranks = wanted.size();
   p.window = window_bytes(wanted, s, round_bytes);
@@ -52,9 +49,9 @@ exchange_plan plan_exchange(std::span<const request> wanted, const striping& s,
   for (const request& r : wanted) end = std::max(end, r.file_end());
   p.last_round = end / round + 1;
   if (p.last_round > (std::uint64_t{1} << 31) / p.ranks)
-    throw usage_error(errc::invalid_request,
-                      "a collective transfer that reaches byte " + std::to_string(end) +
-                          " cannot be cut into windows of " + std::to_string(p.window) + " bytes");
+    throw usage_error(errc::invalid_request, "a collective transfer that reaches byte " + std::to_string(end) +
+                                                 " cannot be cut into windows of " + std::to_string(p.window) +
+                                                 " bytes");
   const striping rounds{.sn = 0, .nn = static_cast<std::uint32_t>(p.last_round), .sf = round};
   std::vector<bool> touched(p.last_round);
   for (const request& r : wanted) {

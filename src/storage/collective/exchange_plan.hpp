@@ -30,14 +30,12 @@ struct exchange_plan {
   }
   /// The regions of `r` in a window, by ascending offset; `node_offset` counts from the window's
   /// begin.
-  void regions_in_window(const request& r, std::uint32_t round, std::uint64_t rank,
-                        std::vector<region>& out) const;
+  void regions_in_window(const request& r, std::uint32_t round, std::uint64_t rank, std::vector<region>& out) const;
 };
 
 /// The windows of a round take `round_bytes` in all (but at least 4 KiB each).  The same on all
 /// ranks that pass the same.  Throws usage_error (errc::invalid_request) where the requests reach
 /// beyond 2^31 windows.
-exchange_plan plan_exchange(std::span<const request> wanted, const striping& s,
-                            std::uint64_t round_bytes);
+exchange_plan plan_exchange(std::span<const request> wanted, const striping& s, std::uint64_t round_bytes);
 
 }  // namespace ooc::storage

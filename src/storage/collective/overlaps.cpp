@@ -22,16 +22,14 @@ std::optional<shared_bytes> find_overlap(const exchange_plan& plan, std::span<co
       plan.regions_in_window(wanted[r], round, rank, of_one);
       const auto sorted = static_cast<std::ptrdiff_t>(all.size());
       for (const region& p : of_one) all.push_back({p.node_offset, p.node_end(), r});
-      std::inplace_merge(
-          all.begin(), all.begin() + sorted, all.end(),
-          [](const owned_region& a, const owned_region& b) { return a.begin < b.begin; });
+      std::inplace_merge(all.begin(), all.begin() + sorted, all.end(),
+                         [](const owned_region& a, const owned_region& b) { return a.begin < b.begin; });
     }
     for (std::size_t i = 1; i < all.size(); ++i) {
       const owned_region &a = all[i - 1], &b = all[i];
       if (b.begin < a.end)
-        return shared_bytes{plan.window_begin(round, rank) + b.begin,
-                            std::min(a.end, b.end) - b.begin, std::min(a.rank, b.rank),
-                            std::max(a.rank, b.rank)};
+        return shared_bytes{plan.window_begin(round, rank) + b.begin, std::min(a.end, b.end) - b.begin,
+                            std::min(a.rank, b.rank), std::max(a.rank, b.rank)};
     }
   }
   return std::nullopt;

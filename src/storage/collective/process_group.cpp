@@ -39,8 +39,7 @@ std::string outcome_of(const std::function<process_group::bytes()>& f) {
 
 }  // namespace
 
-std::vector<process_group::bytes> process_group::together(std::string_view call,
-                                                          const std::function<bytes()>& f) {
+std::vector<process_group::bytes> process_group::together(std::string_view call, const std::function<bytes()>& f) {
   const std::string mine = outcome_of(f);
   std::vector<bytes> results;
   for (const bytes& outcome : all_gather(call, std::as_bytes(std::span(mine)))) {

@@ -53,7 +53,8 @@ void transfer_reaching(const collective_transfer& t, const joint_request& all, g
       if (f->meta.size >= end) return process_group::bytes{};
       if (!writes || !f->meta.array.extents.empty())
         refuse(errc::invalid_request, f->meta.path,
-               "a rank reaches up to byte " + std::to_string(end) + ", the file ends at byte " + std::to_string(f->meta.size));
+               "a rank reaches up to byte " + std::to_string(end) + ", the file ends at byte " +
+                   std::to_string(f->meta.size));
       return process_group::bytes(1);
     });
     // Another program has cut it off before all ranks have seen it.

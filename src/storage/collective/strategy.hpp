@@ -25,12 +25,9 @@ enum class strategy : std::uint8_t {
 /// far away.
 constexpr std::uint64_t long_region(access_kind kind, locality nodes) noexcept {
   switch (nodes) {
-    case locality::none:
-      return kind == access_kind::read ? 64 << 10 : 2 << 20;
-    case locality::host:
-      return kind == access_kind::read ? 1 << 10 : 8 << 10;
-    case locality::network:
-      break;
+    case locality::none: return kind == access_kind::read ? 64 << 10 : 2 << 20;
+    case locality::host: return kind == access_kind::read ? 1 << 10 : 8 << 10;
+    case locality::network: break;
   }
   return 0;
 }

@@ -44,9 +44,7 @@ std::uint64_t bytes_in(std::span<const region> regions) noexcept {
 
 enum class side : std::uint8_t { window, memory };
 
-std::uint64_t place(const region& p, side s) noexcept {
-  return s == side::window ? p.node_offset : p.memory_offset;
-}
+std::uint64_t place(const region& p, side s) noexcept { return s == side::window ? p.node_offset : p.memory_offset; }
 
 /// memcpy() for lengths that are mostly short.
 void copy_bytes(std::byte* to, const std::byte* from, std::uint64_t n) noexcept {
@@ -124,9 +122,7 @@ class exchange {
   };
 
   window& window_of(std::size_t i) noexcept { return *held_->windows[i % 2]; }
-  std::uint64_t begin_of(std::size_t i) const noexcept {
-    return plan_.window_begin(plan_.rounds[i], me_);
-  }
+  std::uint64_t begin_of(std::size_t i) const noexcept { return plan_.window_begin(plan_.rounds[i], me_); }
   void note(const failure& f) {
     if (f && !failed_) failed_ = f;
   }
@@ -144,8 +140,7 @@ class exchange {
 
   /// Room for these regions of each rank but this one, whose regions need not travel.
   void make_room(parcels& p, const std::vector<std::vector<region>>& by_rank) {
-    for (std::uint64_t r = 0; r < plan_.ranks; ++r)
-      lengths_[r] = r == me_ ? 0 : bytes_in(by_rank[r]);
+    for (std::uint64_t r = 0; r < plan_.ranks; ++r) lengths_[r] = r == me_ ? 0 : bytes_in(by_rank[r]);
     p.make_room(lengths_);
   }
 
@@ -164,8 +159,7 @@ class exchange {
     make_room(held_->in, mine_);
     for (std::uint64_t r = 0; r < plan_.ranks; ++r)
       if (r != me_) gather(w.regions()[r], w.bytes(), side::window, held_->out.parts()[r].data());
-    for (const region& p : mine_[me_])
-      copy_bytes(t_.memory + p.memory_offset, w.bytes() + p.node_offset, p.length);
+    for (const region& p : mine_[me_]) copy_bytes(t_.memory + p.memory_offset, w.bytes() + p.node_offset, p.length);
     send_and_receive();
     for (std::uint64_t r = 0; r < plan_.ranks; ++r)
       if (r != me_) scatter(mine_[r], held_->in.parts()[r].data(), t_.memory, side::memory);
@@ -179,8 +173,7 @@ class exchange {
     make_room(held_->in, w.regions());
     for (std::uint64_t r = 0; r < plan_.ranks; ++r)
       if (r != me_) gather(mine_[r], t_.memory, side::memory, held_->out.parts()[r].data());
-    for (const region& p : mine_[me_])
-      copy_bytes(w.bytes() + p.node_offset, t_.memory + p.memory_offset, p.length);
+    for (const region& p : mine_[me_]) copy_bytes(w.bytes() + p.node_offset, t_.memory + p.memory_offset, p.length);
     send_and_receive();
     for (std::uint64_t r = 0; r < plan_.ranks; ++r)
       if (r != me_) scatter(w.regions()[r], held_->in.parts()[r].data(), w.bytes(), side::window);
@@ -198,8 +191,7 @@ class exchange {
 
 }  // namespace
 
-failure two_phase_transfer(const striped_file& file, const collective_transfer& t,
-                          const exchange_plan& plan) {
+failure two_phase_transfer(const striped_file& file, const collective_transfer& t, const exchange_plan& plan) {
   exchange e(file, t, plan);
   return t.kind == access_kind::read ? e.read() : e.write();
 }

@@ -27,16 +27,14 @@ struct collective_transfer {
   process_group& group;
   std::string call;  ///< for messages, the same on all ranks
   access_kind kind = access_kind::read;
-  std::span<const request>
-      wanted;                   ///< of each rank, by rank; the same on all.  Writes: no byte twice
-  std::byte* memory = nullptr;  ///< of this rank's request; of a write: only read
-  std::uint64_t round_bytes = 0;  ///< that all ranks together transfer at a time
+  std::span<const request> wanted;  ///< of each rank, by rank; the same on all.  Writes: no byte twice
+  std::byte* memory = nullptr;      ///< of this rank's request; of a write: only read
+  std::uint64_t round_bytes = 0;    ///< that all ranks together transfer at a time
 };
 
 /// Collective.  Returns the first failure of this rank's windows; a rank that has failed goes on
 /// taking part, so that no other one waits, and transfers no further window.  Throws what the group
 /// throws.
-failure two_phase_transfer(const striped_file& file, const collective_transfer& t,
-                          const exchange_plan& plan);
+failure two_phase_transfer(const striped_file& file, const collective_transfer& t, const exchange_plan& plan);
 
 }  // namespace ooc::storage

@@ -11,16 +11,16 @@ namespace ooc::storage {
 
 /// The type of the elements of a file and their layout; empty for a plain byte file.
 struct array_description {
-  std::string element_type;             ///< "f8", "c16", "i4", "struct24" ...; empty: not recorded
-  std::uint32_t element_size = 1;       ///< bytes
-  std::vector<std::uint64_t> extents;   ///< elements in each dimension, slowest first
+  std::string element_type;            ///< "f8", "c16", "i4", "struct24" ...; empty: not recorded
+  std::uint32_t element_size = 1;      ///< bytes
+  std::vector<std::uint64_t> extents;  ///< elements in each dimension, slowest first
   /// Limits of resize().  Empty: the present extents.  One number: of the first extent, the others stay.  As many as
   /// there are extents, in tiled files only: of all; tiles are then numbered in the grid of these, so that no tile
   /// moves when an extent changes.
   std::vector<std::uint64_t> max_extents;
   /// Where all extents have limits: the greatest that they have been.  What lies beyond was never written.
   std::vector<std::uint64_t> reached;
-  std::vector<std::uint64_t> tile;      ///< tile shape in the file; empty: row-major
+  std::vector<std::uint64_t> tile;  ///< tile shape in the file; empty: row-major
 
   bool operator==(const array_description&) const = default;
 };

@@ -11,19 +11,16 @@ namespace ooc::storage {
 namespace {
 
 std::uint64_t checked(std::optional<std::uint64_t> bytes) {
-  if (!bytes)
-    throw usage_error(errc::invalid_request, "the array has more than 2^63 - 1 bytes");
+  if (!bytes) throw usage_error(errc::invalid_request, "the array has more than 2^63 - 1 bytes");
   return *bytes;
 }
 
 /// The tiles of a tiled file.
 tile_grid tiles_of(const array_description& a) {
-  if (a.tile.size() != a.extents.size() ||
-      std::find(a.tile.begin(), a.tile.end(), 0u) != a.tile.end())
-    throw usage_error(errc::invalid_request,
-                      "a tile needs one number above 0 for each dimension of the array");
-  const std::optional<tile_grid> g =
-      tiles_covering(a.extents, a.tile, a.element_size, has_reserved_grid(a) ? index_view(a.max_extents) : index_view());
+  if (a.tile.size() != a.extents.size() || std::find(a.tile.begin(), a.tile.end(), 0u) != a.tile.end())
+    throw usage_error(errc::invalid_request, "a tile needs one number above 0 for each dimension of the array");
+  const std::optional<tile_grid> g = tiles_covering(a.extents, a.tile, a.element_size,
+                                                    has_reserved_grid(a) ? index_view(a.max_extents) : index_view());
   checked(g ? g->tiles : std::optional<std::uint64_t>());
   return *g;
 }
@@ -45,9 +42,7 @@ bool advance(index& i, const index& lower, const index& upper) {
 
 }  // namespace
 
-std::uint64_t array_bytes(const array_description& a) {
-  return checked(bytes_of(a.extents, a.element_size));
-}
+std::uint64_t array_bytes(const array_description& a) { return checked(bytes_of(a.extents, a.element_size)); }
 
 std::uint64_t array_file_bytes(const array_description& a) {
   if (a.tile.empty()) return array_bytes(a);
@@ -95,8 +90,7 @@ request box_request(const array_description& a, const index& lower, const index&
     throw usage_error(errc::invalid_request, "a box needs one index for each dimension");
   for (std::size_t d = 0; d < rank; ++d)
     if (lower[d] > upper[d] || upper[d] > a.extents[d])
-      throw usage_error(errc::invalid_request,
-                        "a box reaches past the array in dimension " + std::to_string(d));
+      throw usage_error(errc::invalid_request, "a box reaches past the array in dimension " + std::to_string(d));
   return packed_request(order_of(a), lower, upper);
 }
 
@@ -112,8 +106,7 @@ void for_each_slab(const array_description& a, std::uint64_t max_bytes,
   std::uint64_t rows = std::max<std::uint64_t>(1, max_bytes / step[k]);
   if (!a.tile.empty() && rows > a.tile[k]) rows = rows / a.tile[k] * a.tile[k];
 
-  index outer_lower(k, 0),
-      outer_upper(a.extents.begin(), a.extents.begin() + static_cast<std::ptrdiff_t>(k));
+  index outer_lower(k, 0), outer_upper(a.extents.begin(), a.extents.begin() + static_cast<std::ptrdiff_t>(k));
   index outer = outer_lower;
   index lower(rank, 0), upper = a.extents;
   do {

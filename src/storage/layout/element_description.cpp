@@ -42,14 +42,10 @@ std::uint64_t size_of_type(std::string_view type) {
   const std::uint64_t n = number_in(type.substr(1));
   switch (type[0]) {
     case 'S':
-    case 'V':
-      return n <= largest_element ? n : 0;
-    case 'U':
-      return n <= largest_element / 4 ? 4 * n : 0;
-    case 's':
-      return 0;  // "struct8" is our name, not NumPy's
-    default:
-      return element_size(type);
+    case 'V': return n <= largest_element ? n : 0;
+    case 'U': return n <= largest_element / 4 ? 4 * n : 0;
+    case 's': return 0;  // "struct8" is our name, not NumPy's
+    default: return element_size(type);
   }
 }
 
@@ -63,8 +59,9 @@ element_description scalar(const std::string& text) {
     throw no_element(shown +
                      " are Python objects, which have no bytes to store; give the array a type of fixed size first");
   if (d.type.starts_with("T"))
-    throw no_element(shown + " are strings of variable length, which have no place to be stored in; give the array a "
-                             "type of fixed size first, with .astype('S20') or .astype('U20')");
+    throw no_element(shown +
+                     " are strings of variable length, which have no place to be stored in; give the array a "
+                     "type of fixed size first, with .astype('S20') or .astype('U20')");
   if (size_of_type(d.type) == 0)
     throw no_element(shown + " are not supported; give them one of fixed size, with .astype(): " + element_types +
                      ", S and U texts, times, records of them");
@@ -108,8 +105,7 @@ element_field read_field(literal_reader& in, std::size_t depth) {
 element_description read(literal_reader& in, std::size_t depth) {
   if (depth > deepest) throw no_element("elements are records in records more than 32 deep");
   if (in.at('\'') || in.at('"')) return scalar(in.string());
-  if (in.at('('))
-    throw no_element("elements are arrays themselves; save them as more dimensions of the array");
+  if (in.at('(')) throw no_element("elements are arrays themselves; save them as more dimensions of the array");
   element_description d;
   in.expect('[');
   while (!in.accept(']')) {
@@ -121,9 +117,7 @@ element_description read(literal_reader& in, std::size_t depth) {
 
 }  // namespace
 
-std::uint64_t element_field::size() const {
-  return times(element.size(), shape);
-}
+std::uint64_t element_field::size() const { return times(element.size(), shape); }
 
 std::uint64_t element_description::size() const {
   if (!type.empty()) return size_of_type(type);
@@ -136,14 +130,10 @@ std::uint32_t element_description::unit() const {
   const auto bytes = static_cast<std::uint32_t>(size());
   switch (kind()) {
     case 'S':
-    case 'V':
-      return 0;
-    case 'U':
-      return 4;
-    case 'c':
-      return bytes / 2;
-    default:
-      return bytes > 1 ? bytes : 0;
+    case 'V': return 0;
+    case 'U': return 4;
+    case 'c': return bytes / 2;
+    default: return bytes > 1 ? bytes : 0;
   }
 }
 
@@ -165,7 +155,7 @@ element_description read_description(literal_reader& in) {
   const std::uint64_t bytes = d.size();
   if (bytes == 0 || bytes > largest_element)
     throw no_element("elements of NumPy type " + d.text() + " have " + (bytes == 0 ? "no bytes" : "more than 64 KiB") +
-               "; 1 to 65536 bytes are possible");
+                     "; 1 to 65536 bytes are possible");
   return d;
 }
 

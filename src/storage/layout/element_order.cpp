@@ -12,8 +12,7 @@ using index_array = std::array<std::uint64_t, max_dimensions>;
 
 void check_dimensions(std::size_t rank) {
   if (rank > max_dimensions)
-    throw usage_error(errc::invalid_request, "an array of " + std::to_string(rank) +
-                                                 " dimensions: at most " +
+    throw usage_error(errc::invalid_request, "an array of " + std::to_string(rank) + " dimensions: at most " +
                                                  std::to_string(max_dimensions) + " are possible");
 }
 
@@ -27,12 +26,10 @@ std::optional<std::uint64_t> bytes_of(index_view shape, std::uint64_t element_si
   return bytes;
 }
 
-std::optional<tile_grid> tiles_covering(index_view extents, index_view tile,
-                                        std::uint64_t element_size, index_view reserved) {
+std::optional<tile_grid> tiles_covering(index_view extents, index_view tile, std::uint64_t element_size,
+                                        index_view reserved) {
   check_dimensions(extents.size());
-  const auto tiles_of = [&](std::uint64_t extent, std::size_t k) {
-    return extent / tile[k] + (extent % tile[k] != 0);
-  };
+  const auto tiles_of = [&](std::uint64_t extent, std::size_t k) { return extent / tile[k] + (extent % tile[k] != 0); };
   tile_grid g;
   for (std::size_t k = 0; k < extents.size(); ++k)
     g.count[k] = tiles_of(reserved.empty() ? extents[k] : reserved[k], k);
@@ -56,8 +53,8 @@ element_order element_order::row_major(index_view shape, std::uint64_t element_s
   return tiled({tile.data(), shape.size()}, one, element_size, bytes);
 }
 
-element_order element_order::tiled(index_view tile, const tile_grid& grid,
-                                   std::uint64_t element_size, std::uint64_t tile_step) {
+element_order element_order::tiled(index_view tile, const tile_grid& grid, std::uint64_t element_size,
+                                   std::uint64_t tile_step) {
   check_dimensions(tile.size());
   element_order o;
   o.rank = tile.size();
@@ -77,15 +74,14 @@ element_order element_order::tiled(index_view tile, const tile_grid& grid,
 
 std::uint64_t element_order::offset(index_view c) const noexcept {
   std::uint64_t o = origin;
-  for (std::size_t k = 0; k < rank; ++k)
-    o += c[k] / tile[k] * grid_stride[k] + c[k] % tile[k] * stride[k];
+  for (std::size_t k = 0; k < rank; ++k) o += c[k] / tile[k] * grid_stride[k] + c[k] % tile[k] * stride[k];
   return o;
 }
 
 // A box is affine in both orders once it is cut at the tile borders of the file: one nested
 // request.
-void add_box(request& r, const element_order& file, const element_order& memory,
-             std::uint64_t memory_origin, index_view lower, index_view upper) {
+void add_box(request& r, const element_order& file, const element_order& memory, std::uint64_t memory_origin,
+             index_view lower, index_view upper) {
   cut_at_tiles(file, lower, upper, [&](index_view from, index_view to) {
     nested_request n;
     n.file_offset = file.offset(from);
@@ -105,9 +101,8 @@ void add_box(request& r, const element_order& file, const element_order& memory,
                  ms == found[depth - 1].memory_step * found[depth - 1].count) {
         found[depth - 1].count *= count;
       } else if (depth == found.size()) {
-        throw usage_error(errc::invalid_request,
-                          "a box of more than " + std::to_string(found.size() + 1) +
-                              " dimensions does not fit into one request");
+        throw usage_error(errc::invalid_request, "a box of more than " + std::to_string(found.size() + 1) +
+                                                     " dimensions does not fit into one request");
       } else {
         found[depth++] = {count, fs, ms};
       }

@@ -37,15 +37,15 @@ std::optional<std::uint64_t> bytes_of(index_view shape, std::uint64_t element_si
 /// The grid in which the tiles of one shape that cover an array are numbered.
 struct tile_grid {
   std::array<std::uint64_t, max_dimensions> count{};  ///< in each dimension
-  std::uint64_t tiles = 0;  ///< one more than the number of the array's last tile
+  std::uint64_t tiles = 0;                            ///< one more than the number of the array's last tile
   std::uint64_t tile_bytes = 0;
 };
 
 /// The grid is that of an array of `reserved`, no extent of which is less than that of `extents`; empty: of
 /// `extents`.  Nothing where all its tiles together pass 2^63 - 1 bytes.  `tile` has as many numbers as `extents`,
 /// each at least 1.
-std::optional<tile_grid> tiles_covering(index_view extents, index_view tile,
-                                        std::uint64_t element_size, index_view reserved = {});
+std::optional<tile_grid> tiles_covering(index_view extents, index_view tile, std::uint64_t element_size,
+                                        index_view reserved = {});
 
 struct element_order {
   std::size_t rank = 0;
@@ -70,8 +70,8 @@ struct element_order {
 /// Adds the elements lower <= i < upper, which lie in one tile of `memory`; memory offsets are
 /// counted from `memory_origin`.  One entry for each tile of the file that the box touches.  Throws
 /// usage_error (errc::invalid_request) where strides need more than nested_request::max_levels.
-void add_box(request& r, const element_order& file, const element_order& memory,
-             std::uint64_t memory_origin, index_view lower, index_view upper);
+void add_box(request& r, const element_order& file, const element_order& memory, std::uint64_t memory_origin,
+             index_view lower, index_view upper);
 
 /// Calls f(lower, upper) for the parts of a box that lie in one tile each, in row-major order of tiles.
 template <class F>

@@ -25,10 +25,10 @@ using file_id = std::uint64_t;
 
 /// The rights that a capability may give.
 enum : std::uint32_t {
-  right_read = 1,    ///< read and verify
-  right_write = 2,   ///< write, sync
-  right_make = 4,    ///< make the stripe objects of a file that is being made
-  right_remove = 8,  ///< remove the stripe objects of a file that is gone or being made
+  right_read = 1,     ///< read and verify
+  right_write = 2,    ///< write, sync
+  right_make = 4,     ///< make the stripe objects of a file that is being made
+  right_remove = 8,   ///< remove the stripe objects of a file that is gone or being made
   right_resize = 16,  ///< change the stripe objects to those of a file of at most the signed size
 };
 
@@ -65,22 +65,22 @@ struct write_claim {
 struct file_shape {
   file_id id = 0;
   ooc::striping striping;
-  std::uint64_t size = 0;        ///< bytes of the whole file
-  bool sparse = false;           ///< do not reserve space at creation
-  std::vector<std::byte> fill;   ///< repeated from file offset 0 where nothing was written; empty: zeros
-  std::string name;              ///< path in the store, for messages only
-  capability_ptr capability;             ///< empty on local stores, which ask for none
+  std::uint64_t size = 0;       ///< bytes of the whole file
+  bool sparse = false;          ///< do not reserve space at creation
+  std::vector<std::byte> fill;  ///< repeated from file offset 0 where nothing was written; empty: zeros
+  std::string name;             ///< path in the store, for messages only
+  capability_ptr capability;    ///< empty on local stores, which ask for none
   /// The count of openings for writing that the metadata had when the file was looked up: no stripe object is older.
   std::uint64_t generation = 0;
   write_claim claim;  ///< of who asks
   /// How often the file had been cut off when it was looked up, and 1; 0: not said.  Writes of who does not know of
   /// the last cut are refused (errc::cut_off).
   std::uint64_t cuts = 0;
-  bool cut = false;  ///< resize: so many there are from now on
-  bool commits = false;      ///< its stripe objects keep its last commit beside what was written since
+  bool cut = false;      ///< resize: so many there are from now on
+  bool commits = false;  ///< its stripe objects keep its last commit beside what was written since
   /// The number of the last commit that the metadata knew when the file was looked up; 0: as it was made.
   std::uint64_t commit = 0;
-  bool at_commit = false;    ///< read: what that commit has
+  bool at_commit = false;  ///< read: what that commit has
   /// Owner, group and mode of the stripe objects of an embedded node in the file system; those of a server belong to
   /// the server alone.
   file_permissions permissions;

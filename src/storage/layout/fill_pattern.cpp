@@ -6,8 +6,7 @@
 namespace ooc::storage {
 namespace {
 
-void repeat(std::span<const std::byte> pattern, std::uint64_t phase,
-            std::span<std::byte> out) noexcept {
+void repeat(std::span<const std::byte> pattern, std::uint64_t phase, std::span<std::byte> out) noexcept {
   // One period by bytes, then doubling copies of what is there.
   const std::size_t period = std::min(pattern.size(), out.size());
   for (std::size_t i = 0; i < period; ++i) out[i] = pattern[(phase + i) % pattern.size()];
@@ -21,7 +20,7 @@ void repeat(std::span<const std::byte> pattern, std::uint64_t phase,
 }  // namespace
 
 void fill_object_bytes(const file_shape& f, std::uint32_t stripe_index, std::uint64_t node_offset,
-                      std::span<std::byte> out) noexcept {
+                       std::span<std::byte> out) noexcept {
   if (f.fill.empty()) {
     if (!out.empty()) std::memset(out.data(), 0, out.size());
     return;

@@ -34,8 +34,7 @@ bool fold(std::vector<nested_request>& entries) {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < entries.size();) {
     const nested_request first = entries[i];
-    const std::size_t n =
-        first.depth == nested_request::max_levels ? 1 : evenly_spaced(std::span(entries).subspan(i));
+    const std::size_t n = first.depth == nested_request::max_levels ? 1 : evenly_spaced(std::span(entries).subspan(i));
     nested_request joined = first;
     if (n > 1) {
       std::copy(first.levels.begin(), first.levels.begin() + first.depth, joined.levels.begin() + 1);

@@ -31,8 +31,7 @@ io_part part_cutter::next() {
   return part;
 }
 
-std::vector<byte_range> even_ranges(std::span<const region> regions, std::size_t n,
-                                    std::uint64_t least) {
+std::vector<byte_range> even_ranges(std::span<const region> regions, std::size_t n, std::uint64_t least) {
   std::uint64_t total = 0;
   for (const region& p : regions) total += p.length;
   n = std::clamp<std::uint64_t>(total / least, 1, n);

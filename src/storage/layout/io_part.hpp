@@ -52,8 +52,7 @@ class part_cutter {
 /// At most `n` ranges of about the same size that together are all of the regions, none shorter than
 /// `least` bytes but where there is one only.  They begin at ends of chunks of the stripe object where a region
 /// must be cut, so that a chunk that was whole stays whole.
-std::vector<byte_range> even_ranges(std::span<const region> regions, std::size_t n,
-                                    std::uint64_t least);
+std::vector<byte_range> even_ranges(std::span<const region> regions, std::size_t n, std::uint64_t least);
 
 /// The same part for a buffer that holds its bytes packed, and nothing else.
 io_part packed(io_part p);

@@ -124,8 +124,7 @@ std::string format_npy_header(std::string_view element_type, const std::vector<s
   const std::string descr =
       description.empty() ? description_named(std::string(element_type)).text() : std::string(description);
   std::string text = "{'descr': " + descr + ", 'fortran_order': False, 'shape': (";
-  for (std::size_t i = 0; i < shape.size(); ++i)
-    text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
+  for (std::size_t i = 0; i < shape.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
   text += shape.size() == 1 ? ",), }" : "), }";
 
   const bool utf8 = !is_ascii(text);
@@ -136,8 +135,7 @@ std::string format_npy_header(std::string_view element_type, const std::vector<s
     out += static_cast<char>(utf8 ? 3 : length_bytes == 2 ? 1 : 2);
     out += '\0';
     const std::size_t length = total - prefix;
-    for (std::size_t i = 0; i < length_bytes; ++i)
-      out += static_cast<char>(length >> (8 * i) & 0xff);
+    for (std::size_t i = 0; i < length_bytes; ++i) out += static_cast<char>(length >> (8 * i) & 0xff);
     out += text;
     out.resize(total - 1, ' ');
     out += '\n';

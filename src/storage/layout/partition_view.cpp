@@ -7,13 +7,11 @@
 
 namespace ooc::storage {
 
-request view_request(const partition& p, std::uint64_t position, std::uint64_t length,
-                     access_kind kind) {
+request view_request(const partition& p, std::uint64_t position, std::uint64_t length, access_kind kind) {
   constexpr std::uint64_t max = std::numeric_limits<std::int64_t>::max();
   const std::uint64_t group = position / p.gsize, within = position % p.gsize;
   // offset + group * stride + within, refused where it passes max
-  if (p.offset > max || within > max - p.offset ||
-      (group != 0 && p.stride > (max - p.offset - within) / group))
+  if (p.offset > max || within > max - p.offset || (group != 0 && p.stride > (max - p.offset - within) / group))
     throw usage_error(errc::invalid_request,
                       "view: byte " + std::to_string(position) + " lies past 2^63 - 1 in the file");
   const std::uint64_t first = p.offset + group * p.stride + within;

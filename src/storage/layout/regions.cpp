@@ -44,8 +44,7 @@ class walker {
     return next > nowhere / s_.sf ? nowhere : next * s_.sf;
   }
 
-  void nest(const nested_request& n, std::uint32_t level, std::uint64_t file,
-            std::uint64_t memory) {
+  void nest(const nested_request& n, std::uint32_t level, std::uint64_t file, std::uint64_t memory) {
     if (level == n.depth) return run(file, memory, n.run);
     const stride_level& l = n.levels[level];
     for (std::uint64_t i = 0; i < l.count;) {
@@ -114,13 +113,12 @@ class walker {
 
 }  // namespace
 
-void object_regions(const request& r, const striping& s, std::uint32_t stripe_index,
-                  std::vector<region>& out) {
+void object_regions(const request& r, const striping& s, std::uint32_t stripe_index, std::vector<region>& out) {
   object_regions_within(r, s, stripe_index, std::numeric_limits<std::uint64_t>::max(), out);
 }
 
-bool object_regions_within(const request& r, const striping& s, std::uint32_t stripe_index,
-                         std::uint64_t most, std::vector<region>& out) {
+bool object_regions_within(const request& r, const striping& s, std::uint32_t stripe_index, std::uint64_t most,
+                           std::vector<region>& out) {
   out.clear();
   walker w(s, stripe_index, most, out);
   for (const nested_request& n : r.entries()) {
@@ -136,8 +134,7 @@ bool object_regions_within(const request& r, const striping& s, std::uint32_t st
   std::size_t kept = 0;
   for (std::size_t i = 1; i < out.size(); ++i) {
     region& last = out[kept];
-    if (last.node_end() == out[i].node_offset &&
-        last.memory_offset + last.length == out[i].memory_offset)
+    if (last.node_end() == out[i].node_offset && last.memory_offset + last.length == out[i].memory_offset)
       last.length += out[i].length;
     else
       out[++kept] = out[i];
@@ -168,8 +165,7 @@ bool overlap(std::span<const region> sorted) noexcept {
 
 std::uint64_t node_runs(std::span<const region> sorted) noexcept {
   std::uint64_t n = sorted.empty() ? 0 : 1;
-  for (std::size_t i = 1; i < sorted.size(); ++i)
-    n += sorted[i].node_offset != sorted[i - 1].node_end();
+  for (std::size_t i = 1; i < sorted.size(); ++i) n += sorted[i].node_offset != sorted[i - 1].node_end();
   return n;
 }
 

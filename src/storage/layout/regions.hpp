@@ -34,8 +34,8 @@ void object_regions(const request& r, const striping& s, std::uint32_t stripe_in
 /// The same in at most `most` steps, of which every region takes one before neighbours are joined,
 /// as does every repetition of a level that is looked into or stepped over.  False, with no regions,
 /// where that is not enough: neither memory nor time go beyond it.
-bool object_regions_within(const request& r, const striping& s, std::uint32_t stripe_index,
-                         std::uint64_t most, std::vector<region>& out);
+bool object_regions_within(const request& r, const striping& s, std::uint32_t stripe_index, std::uint64_t most,
+                           std::vector<region>& out);
 
 /// Bytes of some regions, in their order: `count` from byte `first` on, 0 for all that follow.
 struct byte_range {

@@ -19,17 +19,16 @@ using wide = unsigned __int128;
 constexpr std::uint64_t limit = (std::uint64_t{1} << 63) - 1;
 
 // One past the last byte that `run` bytes at `offset` touch, repeated as `levels` say.
-std::uint64_t end_of(std::uint64_t offset, const nested_request& n,
-                     std::uint64_t stride_level::*step, const char* where) {
+std::uint64_t end_of(std::uint64_t offset, const nested_request& n, std::uint64_t stride_level::*step,
+                     const char* where) {
   wide end = wide{offset} + n.run;
   for (std::uint32_t i = 0; i < n.depth && end <= limit; ++i) {
     const wide reach = wide{n.levels[i].count - 1} * (n.levels[i].*step);
     end = reach > limit ? reach : end + reach;
   }
   if (end > limit)
-    refuse(std::string("a request reaches past 2^63 - 1 in ") + where + " (offset " +
-           std::to_string(offset) + ", run " + std::to_string(n.run) + ", " +
-           std::to_string(n.depth) + " levels)");
+    refuse(std::string("a request reaches past 2^63 - 1 in ") + where + " (offset " + std::to_string(offset) +
+           ", run " + std::to_string(n.run) + ", " + std::to_string(n.depth) + " levels)");
   return static_cast<std::uint64_t>(end);
 }
 
@@ -65,9 +64,7 @@ std::uint64_t nested_request::runs() const noexcept {
   return n;
 }
 
-std::uint64_t nested_request::bytes() const noexcept {
-  return runs() * run;
-}
+std::uint64_t nested_request::bytes() const noexcept { return runs() * run; }
 
 request request::contiguous(std::uint64_t offset, std::uint64_t length) {
   request r;
@@ -80,8 +77,7 @@ request request::strided(const strided_request& s, access_kind kind) {
   if (s.gc > 0 && s.gs == 0) refuse(text(s) + ": groups without bytes (gs = 0, gc > 0)");
   if (!contiguous && s.fs > s.gs) refuse(text(s) + ": the partial first group exceeds gs");
   if (!contiguous && s.ls > s.gs) refuse(text(s) + ": the partial last group exceeds gs");
-  if (kind == access_kind::write && s.sd < s.gs)
-    refuse(text(s) + ": groups of a write overlap (sd < gs)");
+  if (kind == access_kind::write && s.sd < s.gs) refuse(text(s) + ": groups of a write overlap (sd < gs)");
   for (std::uint64_t v : {s.rl, s.fs, s.gs, s.gc, s.sd, s.ls})
     if (v > limit) refuse(text(s) + ": a parameter passes 2^63 - 1");
 
@@ -91,8 +87,7 @@ request request::strided(const strided_request& s, access_kind kind) {
   __int128 group = s.rl;
   if (s.fs > 0) group += static_cast<__int128>(s.fs) + s.sd - s.gs;
   if (s.gc > 0) {
-    if (group < 0 || group > static_cast<__int128>(limit))
-      refuse(text(s) + ": a group lies outside 0 .. 2^63 - 1");
+    if (group < 0 || group > static_cast<__int128>(limit)) refuse(text(s) + ": a group lies outside 0 .. 2^63 - 1");
     nested_request groups;
     groups.file_offset = static_cast<std::uint64_t>(group);
     groups.memory_offset = s.fs;
@@ -129,15 +124,12 @@ void request::add(const nested_request& given) {
   for (std::uint32_t i = 0; i < given.depth && bytes <= limit; ++i) bytes *= given.levels[i].count;
   if (bytes + bytes_ > limit) refuse("a request of more than 2^63 - 1 bytes");
 
-  const std::uint64_t file_end =
-      end_of(given.file_offset, given, &stride_level::file_step, "the file");
-  const std::uint64_t memory_end =
-      end_of(given.memory_offset, given, &stride_level::memory_step, "memory");
+  const std::uint64_t file_end = end_of(given.file_offset, given, &stride_level::file_step, "the file");
+  const std::uint64_t memory_end = end_of(given.memory_offset, given, &stride_level::memory_step, "memory");
 
   const nested_request n = normal_form(given);
   nested_request* last = entries_.empty() ? nullptr : &entries_.back();
-  if (last != nullptr && last->depth == 0 && n.depth == 0 &&
-      last->file_offset + last->run == n.file_offset &&
+  if (last != nullptr && last->depth == 0 && n.depth == 0 && last->file_offset + last->run == n.file_offset &&
       last->memory_offset + last->run == n.memory_offset) {
     last->run += n.run;
   } else {

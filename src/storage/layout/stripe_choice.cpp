@@ -43,8 +43,7 @@ class node_loads {
 
   /// One access, a request to each of its nodes: `height` rows of `width` bytes, `row_bytes` apart,
   /// the first of them at `offset`.
-  void add(std::uint64_t offset, std::uint64_t height, std::uint64_t width,
-           std::uint64_t row_bytes) {
+  void add(std::uint64_t offset, std::uint64_t height, std::uint64_t width, std::uint64_t row_bytes) {
     const std::uint64_t period = sf_ * load_.size();
     const std::uint64_t to_all = width / period * sf_ * height;  // whole rounds of a row
     ++accesses_;
@@ -88,8 +87,8 @@ double most_work(std::uint64_t sf, std::uint32_t nodes, std::uint64_t block, std
   return most;
 }
 
-std::set<std::uint64_t> sizes_to_try(std::uint64_t least, std::uint64_t fair, std::uint64_t limit,
-                                     std::uint64_t row, std::uint32_t nodes) {
+std::set<std::uint64_t> sizes_to_try(std::uint64_t least, std::uint64_t fair, std::uint64_t limit, std::uint64_t row,
+                                     std::uint32_t nodes) {
   std::set<std::uint64_t> sizes;
   const auto consider = [&](std::uint64_t bytes) {
     if (const std::uint64_t c = bytes / unit * unit; c >= least && c <= limit) sizes.insert(c);
@@ -113,8 +112,8 @@ std::set<std::uint64_t> sizes_to_try(std::uint64_t least, std::uint64_t fair, st
 
 }  // namespace
 
-double tile_imbalance(std::uint64_t sf, std::uint32_t nodes, std::uint64_t offset,
-                      std::uint64_t height, std::uint64_t width, std::uint64_t row_bytes) {
+double tile_imbalance(std::uint64_t sf, std::uint32_t nodes, std::uint64_t offset, std::uint64_t height,
+                      std::uint64_t width, std::uint64_t row_bytes) {
   node_loads l(sf, nodes, 0);
   l.add(offset, height, width, row_bytes);
   return l.busiest() / l.mean();
@@ -158,12 +157,10 @@ std::uint64_t choose_stripe(const stripe_use& use, std::uint32_t nodes) {
         const std::uint64_t below = std::clamp<std::uint64_t>(8192 / t.height, 1, following);
         const double uneven = tile_imbalance(sf, nodes, offset, t.height * below, t.width, row);
         cost = std::max(cost, by_tiles ? uneven : uneven / slack_of_rare_tiles);
-        cut += static_cast<double>(t.width % sf != 0 && sf % t.width != 0) /
-               static_cast<double>(2 * tiles.size());
+        cut += static_cast<double>(t.width % sf != 0 && sf % t.width != 0) / static_cast<double>(2 * tiles.size());
       }
     // Steps of 5 %: below that, evenness cannot be told from noise and other things decide.
-    const double from_usual =
-        std::abs(std::log2(static_cast<double>(sf) / static_cast<double>(usual)));
+    const double from_usual = std::abs(std::log2(static_cast<double>(sf) / static_cast<double>(usual)));
     const double total = std::round(cost * 20) / 20 + 0.04 * cut + 0.002 * from_usual;
     if (total < best_cost) {
       best_cost = total;

@@ -13,7 +13,7 @@ struct stripe_use {
   std::uint64_t block_bytes = 0;  ///< what a reader moves at a time; 0: 1 MiB
   std::uint64_t row_bytes = 0;    ///< of a matrix in row-major order; 0: no rows
   std::uint64_t readers = 1;      ///< who move blocks at the same time
-  bool by_tiles = true;  ///< tiles of the matrix are as usual as blocks; false: they are rare
+  bool by_tiles = true;           ///< tiles of the matrix are as usual as blocks; false: they are rare
 };
 
 /// A stripe size (sf, bytes, a multiple of 4 KiB) for a file on `nodes` nodes such that what is
@@ -32,7 +32,7 @@ striping with_stripe_size(striping asked, const stripe_use& use, std::uint32_t s
 
 /// How unevenly a tile of `height` rows of `width` bytes, `row_bytes` apart, whose first byte is at
 /// `offset`, falls on the nodes: bytes on the busiest over the mean.  1 is perfect, `nodes` worst.
-double tile_imbalance(std::uint64_t sf, std::uint32_t nodes, std::uint64_t offset,
-                      std::uint64_t height, std::uint64_t width, std::uint64_t row_bytes);
+double tile_imbalance(std::uint64_t sf, std::uint32_t nodes, std::uint64_t offset, std::uint64_t height,
+                      std::uint64_t width, std::uint64_t row_bytes);
 
 }  // namespace ooc::storage

@@ -38,8 +38,7 @@ class search {
       }
     }
     if (run >= period_) return all();
-    for (stride_level& l : levels)
-      l.count = std::min(l.count, period_ / std::gcd(l.file_step, period_));
+    for (stride_level& l : levels) l.count = std::min(l.count, period_ / std::gcd(l.file_step, period_));
     walk(levels, 0, offset, run);
   }
 
@@ -51,8 +50,7 @@ class search {
     missing_ = 0;
   }
 
-  void walk(const std::vector<stride_level>& levels, std::size_t depth, std::uint64_t offset,
-            std::uint64_t run) {
+  void walk(const std::vector<stride_level>& levels, std::size_t depth, std::uint64_t offset, std::uint64_t run) {
     if (depth == levels.size()) return mark(offset % period_, run);
     for (std::uint64_t i = 0; i < levels[depth].count && missing_ != 0; ++i) {
       walk(levels, depth + 1, offset, run);

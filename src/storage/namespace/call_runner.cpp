@@ -45,15 +45,14 @@ entry call_runner::run(const calls::lookup& q, const transacted& t) const {
   return read_entry(t.c, n.id, t.walk.path_of(q.where, n));
 }
 
-entry call_runner::run(const calls::find& q, const transacted& t) const {
-  return run(calls::lookup{q.id}, t);
-}
+entry call_runner::run(const calls::find& q, const transacted& t) const { return run(calls::lookup{q.id}, t); }
 
 entry call_runner::run(const calls::open& q, const transacted& t) const {
   const std::string name = shown(q.where);
   if (q.write) db_->require_writable(name);
   const path_resolution::node n = t.walk.resolve(q.where);
-  if (n.kind == entry_kind::folder) refuse(EISDIR, name + (n.id == root_id ? " is not a file" : " is a folder, not a file"));
+  if (n.kind == entry_kind::folder)
+    refuse(EISDIR, name + (n.id == root_id ? " is not a file" : " is a folder, not a file"));
   if (n.kind != entry_kind::file)
     refuse(EINVAL, name + " is a symbolic link or a special file; only a mount (`ooc mount`) can follow it");
   const std::string path = t.walk.path_of(q.where, n);
@@ -62,9 +61,12 @@ entry call_runner::run(const calls::open& q, const transacted& t) const {
   if (q.unfinished) return e;
   query marked(t.c, "SELECT in_progress FROM entry WHERE id = ?", n.id);
   if (const std::string what = marked.next() ? marked.text(0) : ""; !what.empty())
-    refuse(EBUSY, name + " is in the middle of an algorithm, its contents are neither the old "
-                         "nor the new ones (" + what + "); if that has died, make the array "
-                         "anew, or open it with options.unfinished = ooc::open_unfinished");
+    refuse(EBUSY, name +
+                      " is in the middle of an algorithm, its contents are neither the old "
+                      "nor the new ones (" +
+                      what +
+                      "); if that has died, make the array "
+                      "anew, or open it with options.unfinished = ooc::open_unfinished");
   return e;
 }
 

@@ -40,8 +40,7 @@ void put_own_attribute(sqlite::connection& c, const entry& e, std::string_view k
     return;
   }
   const std::uint32_t bytes = element_size(value);
-  if (bytes == 0)
-    refuse(EINVAL, storage::quoted(e.path) + ": there is no element type '" + std::string(value) + "'");
+  if (bytes == 0) refuse(EINVAL, storage::quoted(e.path) + ": there is no element type '" + std::string(value) + "'");
   sqlite::run(c, "UPDATE entry SET element_type = ?, element_size = ? WHERE id = ?", value, bytes, e.id);
 }
 
@@ -96,7 +95,8 @@ entry call_runner::run(const calls::change& q, const transacted& t) const {
   if (what.mode || what.owner || what.group || what.empty()) {
     const std::uint32_t owner = what.owner.value_or(n.owner), group = what.group.value_or(n.group);
     if (who_.uid != 0 && who_.uid != n.owner)
-      refuse(EACCES, name + ": only its owner (user " + std::to_string(n.owner) + ") may change its mode, owner or group");
+      refuse(EACCES,
+             name + ": only its owner (user " + std::to_string(n.owner) + ") may change its mode, owner or group");
     // As POSIX has it for the unprivileged.
     if (who_.uid != 0 && owner != n.owner)
       refuse(EPERM, name + ": only user 0 may give it to user " + std::to_string(owner));
@@ -110,15 +110,15 @@ entry call_runner::run(const calls::change& q, const transacted& t) const {
     if (who_.uid != n.owner) t.walk.require(n, may_write, path, "change its size or times");
     if (what.data_changed_ns)
       sqlite::run(t.c, "UPDATE entry SET data_changed_ns = ? WHERE id = ?", *what.data_changed_ns, n.id);
-    if (what.data_read_ns)
-      sqlite::run(t.c, "UPDATE entry SET data_read_ns = ? WHERE id = ?", *what.data_read_ns, n.id);
+    if (what.data_read_ns) sqlite::run(t.c, "UPDATE entry SET data_read_ns = ? WHERE id = ?", *what.data_read_ns, n.id);
   }
   if (what.size_at_least) {
     const entry now = read_entry(t.c, n.id, path);
     if (now.kind != entry_kind::file || !now.array.extents.empty())
       refuse(EINVAL, name + ": only a plain file gets longer by being written");
     if (*what.size_at_least > allocated_size(now))
-      refuse(EINVAL, name + ": " + std::to_string(*what.size_at_least) + " bytes are more than its stripe objects have");
+      refuse(EINVAL,
+             name + ": " + std::to_string(*what.size_at_least) + " bytes are more than its stripe objects have");
     // Reserved bytes stay reserved, whether visible or not.
     if (*what.size_at_least > now.size)
       sqlite::run(t.c, "UPDATE entry SET size = ?, reserved = ? WHERE id = ?", *what.size_at_least,

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t max_attribute = std::size_t{1} << 20;
 constexpr std::uint64_t max_integer = std::numeric_limits<std::int64_t>::max();  // that a row can have
-constexpr std::size_t max_attributes = std::size_t{4} << 20;  // of one entry, names included
+constexpr std::size_t max_attributes = std::size_t{4} << 20;                     // of one entry, names included
 
 std::vector<std::uint64_t> numbers_from_text(const std::string& s) {
   std::vector<std::uint64_t> v;
@@ -43,7 +43,7 @@ std::vector<std::uint64_t> numbers_from_text(const std::string& s) {
   "e.made + (SELECT count(*) FROM link WHERE link.entry = e.id)"
 #define OOC_ENTRY_COLUMNS_AND(name) OOC_ENTRY_COLUMNS ", " name
 // Those in a folder: by their own names, and by further ones.
-#define OOC_NAMED_IN_FOLDER                                                                  \
+#define OOC_NAMED_IN_FOLDER \
   "SELECT " OOC_ENTRY_COLUMNS_AND("e.name AS shown")                                         \
   " FROM entry e WHERE e.parent = ?1 AND e.name > ?2 AND e.made = 1 AND e.id != 1 UNION ALL " \
   "SELECT " OOC_ENTRY_COLUMNS_AND("l.name AS shown")                                         \
@@ -158,8 +158,7 @@ entry read_entry(sqlite::connection& c, file_id id, std::string path) {
   entry e;
   {
     query q(c, "SELECT " OOC_ENTRY_COLUMNS " FROM entry e WHERE e.id = ?", id);
-    if (!q.next())
-      throw usage_error({ENOENT, std::generic_category()}, "'" + path + "' has been removed");
+    if (!q.next()) throw usage_error({ENOENT, std::generic_category()}, "'" + path + "' has been removed");
     e = entry_from(c, q);
   }
   if (e.kind == entry_kind::file) read_cuts(c, e);
@@ -196,9 +195,8 @@ std::vector<entry> read_folder(sqlite::connection& c, file_id folder, const std:
   return entries;
 }
 
-folder_part read_folder_part(sqlite::connection& c, file_id folder, const std::string& path,
-                             std::string_view after, std::size_t max_entries,
-                             std::size_t max_bytes) {
+folder_part read_folder_part(sqlite::connection& c, file_id folder, const std::string& path, std::string_view after,
+                             std::size_t max_entries, std::size_t max_bytes) {
   folder_part part;
   std::size_t bytes = 0;
   query q(c, OOC_NAMED_IN_FOLDER, folder, after);
@@ -228,9 +226,7 @@ std::vector<file_id> read_file_ids(sqlite::connection& c, file_id after, std::ui
 std::vector<file_maker> read_makers(sqlite::connection& c) {
   std::vector<file_maker> all;
   query q(c, "SELECT id, pid, start, boot, pid_space FROM making");
-  while (q.next())
-    all.push_back(
-        {q.unsigned_integer(0), {q.integer(1), q.unsigned_integer(2), q.text(3), q.text(4)}});
+  while (q.next()) all.push_back({q.unsigned_integer(0), {q.integer(1), q.unsigned_integer(2), q.text(3), q.text(4)}});
   return all;
 }
 
@@ -257,8 +253,7 @@ void put_attribute(sqlite::connection& c, file_id id, std::string_view key, std:
                    std::string_view path) {
   if (key.empty() || key.size() > max_name || key.find('\0') != key.npos)
     refuse(EINVAL, quoted(path) + ": an attribute's name has 1 to 255 bytes");
-  if (value.size() > max_attribute)
-    refuse(EINVAL, quoted(path) + ": an attribute's value has at most 1 MiB");
+  if (value.size() > max_attribute) refuse(EINVAL, quoted(path) + ": an attribute's value has at most 1 MiB");
   // Text may hold no zero byte: such a value is stored as bytes.
   const bool binary = value.find('\0') != value.npos;
   const auto* const first = reinterpret_cast<const std::byte*>(value.data());

@@ -34,9 +34,8 @@ std::vector<entry> read_folder(sqlite::connection& c, file_id folder, const std:
 
 /// The same for names greater than `after`, until there are `max_entries` of them or what they hold
 /// passes `max_bytes`; at least one where there is one.
-folder_part read_folder_part(sqlite::connection& c, file_id folder, const std::string& path,
-                             std::string_view after, std::size_t max_entries,
-                             std::size_t max_bytes);
+folder_part read_folder_part(sqlite::connection& c, file_id folder, const std::string& path, std::string_view after,
+                             std::size_t max_entries, std::size_t max_bytes);
 
 /// Ids of committed files: at most `max` above `after`, ascending.
 std::vector<file_id> read_file_ids(sqlite::connection& c, file_id after, std::uint64_t max);

@@ -56,17 +56,14 @@ file_descriptor open_locks(const std::filesystem::path& locks) {
     struct stat database {};
     const bool known = ::stat((locks.parent_path() / metadata_file_name).c_str(), &database) == 0;
     fd = file_descriptor(::open(locks.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-    if (fd && known)
-      (void)set_access(fd.get(), database.st_mode & 0666, keep_id, database.st_gid);
+    if (fd && known) (void)set_access(fd.get(), database.st_mode & 0666, keep_id, database.st_gid);
   }
-  if (!fd)
-    throw io_error({errno, std::generic_category()}, "'" + locks.string() + "' cannot be opened");
+  if (!fd) throw io_error({errno, std::generic_category()}, "'" + locks.string() + "' cannot be opened");
   return fd;
 }
 
 // False where somebody else's lock is in the way.
-bool try_lock(const file_descriptor& fd, const std::filesystem::path& locks, std::int64_t at,
-              short type) {
+bool try_lock(const file_descriptor& fd, const std::filesystem::path& locks, std::int64_t at, short type) {
   struct flock byte = one_byte(at, type);
   if (::fcntl(fd.get(), F_OFD_SETLK, &byte) == 0) return true;
   if (errno != EAGAIN && errno != EACCES && errno != EINTR)
@@ -79,8 +76,7 @@ bool try_lock(const file_descriptor& fd, const std::filesystem::path& locks, std
 std::shared_ptr<void> lock_size(const std::filesystem::path& locks, file_id id) {
   file_descriptor fd = open_locks(locks);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  for (auto pause = std::chrono::microseconds(200);
-       !try_lock(fd, locks, static_cast<std::int64_t>(id), F_WRLCK);
+  for (auto pause = std::chrono::microseconds(200); !try_lock(fd, locks, static_cast<std::int64_t>(id), F_WRLCK);
        pause = std::min(2 * pause, std::chrono::microseconds(50'000))) {
     if (std::chrono::steady_clock::now() > deadline)
       throw io_error::in_full({ETIMEDOUT, std::generic_category()},

@@ -57,22 +57,20 @@ Answer without_attributes(Answer a) {
 
 }  // namespace
 
-local_metadata::local_metadata(const std::filesystem::path& file, std::string_view store_uuid,
-                               credentials who)
+local_metadata::local_metadata(const std::filesystem::path& file, std::string_view store_uuid, credentials who)
     : call_runner(std::make_shared<database>(), std::move(who)) {
   db_->connection = open_metadata_database(file, store_uuid);
   db_->locks = file.parent_path() / "metadata.locks";
 }
 
-local_metadata::local_metadata(const std::filesystem::path& file, std::string_view store_uuid,
-                               credentials who, const read_only_access& why)
+local_metadata::local_metadata(const std::filesystem::path& file, std::string_view store_uuid, credentials who,
+                               const read_only_access& why)
     : call_runner(std::make_shared<database>(), std::move(who)) {
   db_->reader.emplace(file, std::string(store_uuid));
   db_->read_only = why;
 }
 
-local_metadata::local_metadata(std::shared_ptr<database> db, credentials who,
-                               std::optional<client_call> call)
+local_metadata::local_metadata(std::shared_ptr<database> db, credentials who, std::optional<client_call> call)
     : call_runner(std::move(db), std::move(who), call) {}
 
 std::shared_ptr<metadata_service> local_metadata::as(credentials who) const {
@@ -168,8 +166,7 @@ size_lock_ptr local_metadata::lock_size(file_id id) {
   return {new size_lock, [held = storage::lock_size(db_->locks, id)](size_lock* l) { delete l; }};
 }
 
-std::shared_ptr<void> local_metadata::claim_writer(file_id id, bool together,
-                                                   claim_holder* /*in_the_way*/) {
+std::shared_ptr<void> local_metadata::claim_writer(file_id id, bool together, claim_holder* /*in_the_way*/) {
   db_->require_writable("file number " + std::to_string(id));
   return storage::claim_writer(db_->locks, id, together);
 }

@@ -48,8 +48,7 @@ class local_metadata : public metadata_service, protected call_runner {
 
   metadata_answer answer(const metadata_call& call) override;
   size_lock_ptr lock_size(file_id id) override;
-  std::shared_ptr<void> claim_writer(file_id id, bool together,
-                                     claim_holder* in_the_way = nullptr) override;
+  std::shared_ptr<void> claim_writer(file_id id, bool together, claim_holder* in_the_way = nullptr) override;
 
  protected:
   local_metadata(std::shared_ptr<metadata_database> db, credentials who,

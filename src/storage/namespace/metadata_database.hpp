@@ -49,7 +49,7 @@ struct metadata_database {
   std::unique_ptr<sqlite::connection> connection OOC_GUARDED_BY(mutex);
   std::optional<metadata_reader> reader OOC_GUARDED_BY(mutex);
   std::optional<read_only_access> read_only;  // why he may not; set by the constructor
-  std::filesystem::path locks;  // the file whose byte ranges are the locks of file_locks.hpp
+  std::filesystem::path locks;                // the file whose byte ranges are the locks of file_locks.hpp
   process_identity me = this_process();
   std::function<bool(const client_key&)> client_alive OOC_GUARDED_BY(mutex);  // set by servers
 
@@ -57,9 +57,7 @@ struct metadata_database {
     if (read_only) refuse(read_only->code.value(), what + " cannot be changed: " + read_only->text);
   }
 
-  sqlite::connection& now() const OOC_REQUIRES(mutex) {
-    return reader ? reader->connection() : *connection;
-  }
+  sqlite::connection& now() const OOC_REQUIRES(mutex) { return reader ? reader->connection() : *connection; }
 
   bool may_be_alive(const process_identity& maker) const OOC_REQUIRES(mutex) {
     if (client_alive)
@@ -73,9 +71,7 @@ using database = metadata_database;
 // Commits are durable while this lives.
 class durable_commits {
  public:
-  explicit durable_commits(sqlite::connection& c) : c_(c) {
-    c_.execute("PRAGMA synchronous = FULL");
-  }
+  explicit durable_commits(sqlite::connection& c) : c_(c) { c_.execute("PRAGMA synchronous = FULL"); }
   ~durable_commits() {
     try {
       c_.execute("PRAGMA synchronous = NORMAL");

@@ -23,9 +23,7 @@ std::int64_t size_of(const std::string& file) {
 }  // namespace
 
 metadata_reader::metadata_reader(std::filesystem::path file, std::string store_uuid)
-    : file_(std::move(file)),
-      uuid_(std::move(store_uuid)),
-      node_file_(file_.parent_path() / "oocarray-node") {
+    : file_(std::move(file)), uuid_(std::move(store_uuid)), node_file_(file_.parent_path() / "oocarray-node") {
   (void)open();
 }
 
@@ -41,13 +39,12 @@ opening_lock metadata_reader::open() {
   const log_state log = look();
   if (log == log_state::waits)
     throw usage_error({EACCES, std::generic_category()},
-                      "metadata database '" + file_.string() + "': changes wait in its log ('" +
-                          file_.string() + "-wal' or '-journal') that only who may write the store can " +
+                      "metadata database '" + file_.string() + "': changes wait in its log ('" + file_.string() +
+                          "-wal' or '-journal') that only who may write the store can " +
                           "bring in: let its owner open it once (`ooc ls`)");
   sealed_ = log == log_state::none;
   connection_.reset();  // before the other: SQLite counts the connections of a process to a file
-  connection_ = open_metadata_database(file_, uuid_,
-                                       sealed_ ? sqlite::open_as::sealed : sqlite::open_as::read_only);
+  connection_ = open_metadata_database(file_, uuid_, sealed_ ? sqlite::open_as::sealed : sqlite::open_as::read_only);
   return lock;
 }
 

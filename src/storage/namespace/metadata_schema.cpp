@@ -1,13 +1,14 @@
-#include "oocarray/error.hpp"
-#include "storage/base/disk_format_version.hpp"
-#include "storage/base/process_identity.hpp"
-#include "storage/namespace/metadata_database.hpp"
 #include "storage/namespace/metadata_schema.hpp"
 
 #include <chrono>
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include "oocarray/error.hpp"
+#include "storage/base/disk_format_version.hpp"
+#include "storage/base/process_identity.hpp"
+#include "storage/namespace/metadata_database.hpp"
 
 namespace ooc::storage {
 
@@ -103,9 +104,9 @@ std::int64_t pragma(sqlite::connection& c, std::string_view sql) {
 void require_log(sqlite::connection& c, const std::filesystem::path& file) {
   sqlite::query q(c, "PRAGMA journal_mode = WAL");  // which changes nothing where there is one
   if (const std::string mode = q.next() ? q.text(0) : ""; mode != "wal")
-    throw usage_error(errc::not_a_store,
-                      "metadata database '" + file.string() + "' has no write-ahead log (journal_mode is '" + mode +
-                          "'), so processes cannot share it: use a folder on a local disk");
+    throw usage_error(errc::not_a_store, "metadata database '" + file.string() +
+                                             "' has no write-ahead log (journal_mode is '" + mode +
+                                             "'), so processes cannot share it: use a folder on a local disk");
 }
 
 std::vector<std::string> parts_of(const std::string& features) {
@@ -135,13 +136,12 @@ void use_feature(sqlite::connection& c, const char* feature) {
     if (one == feature) return;
   sqlite::run(c, "UPDATE store SET value = ? WHERE key = 'required_features'",
               features + (features.empty() ? "" : ",") + feature);
-  if (feature == std::string_view(feature_links))
-    c.execute("CREATE INDEX IF NOT EXISTS link_entry ON link (entry)");
+  if (feature == std::string_view(feature_links)) c.execute("CREATE INDEX IF NOT EXISTS link_entry ON link (entry)");
   if (feature == std::string_view(feature_max_extents)) c.execute(table_of_growth);
 }
 
-void make_metadata_database(const std::filesystem::path& file, std::string_view store_uuid,
-                            const credentials& owner, std::uint32_t mode) {
+void make_metadata_database(const std::filesystem::path& file, std::string_view store_uuid, const credentials& owner,
+                            std::uint32_t mode) {
   sqlite::connection c(file, sqlite::open_as::fresh);
   require_log(c, file);
   c.execute("PRAGMA synchronous = FULL");
@@ -151,9 +151,8 @@ void make_metadata_database(const std::filesystem::path& file, std::string_view 
   c.execute("PRAGMA user_version = " + std::to_string(metadata_schema_version));
   sqlite::run(c, "INSERT INTO store VALUES ('uuid', ?)", store_uuid);
   sqlite::run(c, "INSERT INTO store VALUES ('syncs', '0')");
-  const std::int64_t now = std::chrono::duration_cast<std::chrono::nanoseconds>(
-                               std::chrono::system_clock::now().time_since_epoch())
-                               .count();
+  const std::int64_t now =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
   sqlite::run(c,
               "INSERT INTO entry (id, parent, name, kind, owner, grp, mode, created_ns, changed_ns)"
               " VALUES (1, 1, '', 1, ?, ?, ?, ?, ?)",
@@ -200,28 +199,25 @@ void set_ids_aside(sqlite::connection& c) {
 }
 
 std::unique_ptr<sqlite::connection> open_metadata_database(const std::filesystem::path& file,
-                                                           std::string_view store_uuid,
-                                                           sqlite::open_as how) {
+                                                           std::string_view store_uuid, sqlite::open_as how) {
   auto c = std::make_unique<sqlite::connection>(file, how);
   const std::string name = "metadata database '" + file.string() + "'";
   if (pragma(*c, "PRAGMA application_id") != metadata_application_id)
-    throw usage_error(errc::not_a_store,
-                      name + " was not made by oocarray: give the folder of a store");
+    throw usage_error(errc::not_a_store, name + " was not made by oocarray: give the folder of a store");
   if (const auto version = pragma(*c, "PRAGMA user_version"); version != metadata_schema_version)
     refuse_version(name, version, metadata_schema_version);
   {
     sqlite::query q(*c, "SELECT value FROM store WHERE key = 'required_features'");
     if (const std::string features = unknown_features(q.next() ? q.text(0) : ""); !features.empty())
-      throw usage_error(errc::not_a_store, name + " uses features that this release does not know (" +
-                                               features + "): use a later release of oocarray");
+      throw usage_error(errc::not_a_store, name + " uses features that this release does not know (" + features +
+                                               "): use a later release of oocarray");
   }
   {
     sqlite::query q(*c, "SELECT value FROM store WHERE key = 'uuid'");
     const std::string uuid = q.next() ? q.text(0) : std::string();
     if (uuid != store_uuid)
-      throw usage_error(errc::not_a_store, name + " belongs to store " + uuid +
-                                               ", its folder to store " + std::string(store_uuid) +
-                                               ": put the store's own database back");
+      throw usage_error(errc::not_a_store, name + " belongs to store " + uuid + ", its folder to store " +
+                                               std::string(store_uuid) + ": put the store's own database back");
   }
   if (how != sqlite::open_as::existing) return c;
   require_log(*c, file);

@@ -58,8 +58,7 @@ void check_new_entry(const std::string& name, const new_entry& what) {
   if (what.kind < entry_kind::folder || what.kind > entry_kind::block_device)
     refuse(EINVAL, name + ": no such kind of entry");
   if (what.kind == entry_kind::link && (what.target.empty() || what.target.size() > max_target))
-    refuse(what.target.empty() ? ENOENT : ENAMETOOLONG,
-           name + ": the target of a symbolic link has 1 to 4095 bytes");
+    refuse(what.target.empty() ? ENOENT : ENAMETOOLONG, name + ": the target of a symbolic link has 1 to 4095 bytes");
   if (what.target.find('\0') != what.target.npos) refuse(EINVAL, name + ": the target holds a zero byte");
   if (what.kind == entry_kind::file) check_striping(name, what.striping);
 }
@@ -133,7 +132,8 @@ nothing call_runner::run(const calls::make_folder& q, const transacted& t) const
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const bool last = i + 1 == parts.size();
     if (folder.kind != entry_kind::folder)
-      refuse(ENOTDIR, name + ": " + (i == 0 ? shown(q.where.folder) : shown(parts[i - 1])) + " is a file, not a folder");
+      refuse(ENOTDIR,
+             name + ": " + (i == 0 ? shown(q.where.folder) : shown(parts[i - 1])) + " is a file, not a folder");
     t.walk.require(folder, may_enter, q.where.path, "pass a folder on the way");
     const auto present = t.walk.child(folder, parts[i]);
     if (present && last && !(q.parents && present->kind == entry_kind::folder))
@@ -144,8 +144,8 @@ nothing call_runner::run(const calls::make_folder& q, const transacted& t) const
       continue;
     }
     if (!last && !q.parents)
-      refuse(ENOENT, name + ": there is no folder '" + parts[i] +
-                         "'; make it first, or ask for parents to be made (-p)");
+      refuse(ENOENT,
+             name + ": there is no folder '" + parts[i] + "'; make it first, or ask for parents to be made (-p)");
     t.walk.require(folder, may_write | may_enter, q.where.path, "make folders there");
     folder = t.walk.insert_folder(folder, parts[i], masked(q.mode));
   }
@@ -170,12 +170,12 @@ entry call_runner::run(const calls::make& q, const transacted& t) const {
   const std::int64_t now = now_ns();
   const bool file = what.kind == entry_kind::file;
   sqlite::run(t.c,
-      "INSERT INTO entry (parent, name, kind, owner, grp, mode, created_ns, changed_ns,"
-      " data_changed_ns, sn, nn, sf, sparse, target, device)"
-      " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-      p.parent.id, p.name, static_cast<int>(what.kind), owner, group, mode, now, now, now,
-      file ? what.striping.sn : 0, file ? what.striping.nn : 0, file ? what.striping.sf : 0, file,
-      what.target, what.device);
+              "INSERT INTO entry (parent, name, kind, owner, grp, mode, created_ns, changed_ns,"
+              " data_changed_ns, sn, nn, sf, sparse, target, device)"
+              " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+              p.parent.id, p.name, static_cast<int>(what.kind), owner, group, mode, now, now, now,
+              file ? what.striping.sn : 0, file ? what.striping.nn : 0, file ? what.striping.sf : 0, file, what.target,
+              what.device);
   const auto id = static_cast<file_id>(t.c.last_insert_id());
   touch_folder(t.c, p.parent.id);
   return read_entry(t.c, id, join_path(split_path(q.where.path)));
@@ -230,8 +230,7 @@ entry call_runner::run(const calls::unlink& q, const transacted& t) const {
 entry call_runner::run(const calls::move& q, const transacted& t) const {
   const std::string name = shown(q.from), new_name = shown(q.to);
   const path_resolution::slot source = t.walk.slot_at(q.from);
-  if (!source.present || !source.present->made)
-    refuse(ENOENT, name + " does not exist; `ooc ls` shows what there is");
+  if (!source.present || !source.present->made) refuse(ENOENT, name + " does not exist; `ooc ls` shows what there is");
   const path_resolution::slot target = t.walk.slot_at(q.to);
   const bool same_name = target.parent.id == source.parent.id && target.name == source.name;
   if (target.present && target.present->id == source.present->id && (same_name || q.replace)) return {};

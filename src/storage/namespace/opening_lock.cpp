@@ -45,8 +45,9 @@ opening_lock::opening_lock(const std::filesystem::path& node_file, opening how) 
   const int error = lock_within(fd_.get(), how == opening::alone ? LOCK_EX : LOCK_SH, 60s,
                                 "another process that opens the store of '" + node_file.string() + "' or reads it");
   if (error == ETIMEDOUT)
-    fail(error, "has been locked for 60 s by another process that opens the store or reads it: look for one that is "
-                "stopped");
+    fail(error,
+         "has been locked for 60 s by another process that opens the store or reads it: look for one that is "
+         "stopped");
   if (error != 0) fail(error, "cannot be locked");
 }
 

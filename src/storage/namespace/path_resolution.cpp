@@ -45,8 +45,7 @@ std::string quoted(std::string_view path) {
 }
 
 std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
       .count();
 }
 
@@ -70,14 +69,12 @@ std::optional<path_resolution::node> path_resolution::child(const node& folder, 
   return q.next() ? std::optional(node_from(q)) : std::nullopt;
 }
 
-path_resolution::node path_resolution::enter(const node& folder, const std::string& name,
-                                 std::string_view path) const {
+path_resolution::node path_resolution::enter(const node& folder, const std::string& name, std::string_view path) const {
   if (folder.kind != entry_kind::folder)
     refuse(ENOTDIR, quoted(path) + ": a file is where '" + name + "' needs a folder");
   require(folder, may_enter, path, "pass a folder on the way");
   const auto n = child(folder, name);
-  if (!n || !n->made)
-    refuse(ENOENT, quoted(path) + ": there is no '" + name + "'; `ooc ls` shows what there is");
+  if (!n || !n->made) refuse(ENOENT, quoted(path) + ": there is no '" + name + "'; `ooc ls` shows what there is");
   return *n;
 }
 
@@ -119,9 +116,7 @@ path_resolution::node path_resolution::at(file_id id) const {
 }
 
 bool path_resolution::is_empty(file_id folder) const {
-  query q(c_,
-          "SELECT 1 FROM entry WHERE parent = ?1 UNION ALL SELECT 1 FROM link WHERE parent = ?1 LIMIT 1",
-          folder);
+  query q(c_, "SELECT 1 FROM entry WHERE parent = ?1 UNION ALL SELECT 1 FROM link WHERE parent = ?1 LIMIT 1", folder);
   return !q.next();
 }
 
@@ -132,11 +127,10 @@ bool path_resolution::is_within(file_id folder, file_id outer) const {
 }
 
 void path_resolution::move_name(const slot& from, const slot& to) const {
-  run(c_, "UPDATE link SET parent = ?, name = ? WHERE parent = ? AND name = ?", to.parent.id, to.name,
-      from.parent.id, from.name);
+  run(c_, "UPDATE link SET parent = ?, name = ? WHERE parent = ? AND name = ?", to.parent.id, to.name, from.parent.id,
+      from.name);
   if (c_.changes() == 0)
-    run(c_, "UPDATE entry SET parent = ?, name = ? WHERE id = ?", to.parent.id, to.name,
-        from.present->id);
+    run(c_, "UPDATE entry SET parent = ?, name = ? WHERE id = ?", to.parent.id, to.name, from.present->id);
   run(c_, "UPDATE entry SET changed_ns = ? WHERE id = ?", now_ns(), from.present->id);
 }
 
@@ -184,26 +178,20 @@ void path_resolution::require_way_to(file_id id) const {
   }
 }
 
-void path_resolution::require(const node& n, std::uint32_t bits, std::string_view path,
-                        const char* to_do) const {
+void path_resolution::require(const node& n, std::uint32_t bits, std::string_view path, const char* to_do) const {
   if (!permits(who_, n.owner, n.group, n.mode, bits))
-    refuse(EACCES, quoted(path) + ": user " + std::to_string(who_.uid) + " may not " + to_do +
-                       "; its owner (user " + std::to_string(n.owner) + ") can change the mode (`ooc chmod`)");
+    refuse(EACCES, quoted(path) + ": user " + std::to_string(who_.uid) + " may not " + to_do + "; its owner (user " +
+                       std::to_string(n.owner) + ") can change the mode (`ooc chmod`)");
 }
 
 path_resolution::node path_resolution::insert_folder(const node& parent, const std::string& name,
-                                         std::uint32_t mode) const {
+                                                     std::uint32_t mode) const {
   const std::int64_t now = now_ns();
   run(c_,
       "INSERT INTO entry (parent, name, kind, owner, grp, mode, created_ns, changed_ns)"
       " VALUES (?, ?, 1, ?, ?, ?, ?, ?)",
       parent.id, name, who_.uid, who_.gid, mode & 07777, now, now);
-  return {static_cast<file_id>(c_.last_insert_id()),
-          entry_kind::folder,
-          true,
-          who_.uid,
-          who_.gid,
-          mode & 07777};
+  return {static_cast<file_id>(c_.last_insert_id()), entry_kind::folder, true, who_.uid, who_.gid, mode & 07777};
 }
 
 }  // namespace ooc::storage

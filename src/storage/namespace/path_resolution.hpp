@@ -48,7 +48,8 @@ class path_resolution {
     std::optional<node> present;
   };
 
-  /// `by_client`: of a server, who must have the right to pass the folders on the way to an entry that he names by its id.
+  /// `by_client`: of a server, who must have the right to pass the folders on the way to an entry that he names by its
+  /// id.
   path_resolution(sqlite::connection& c, credentials who, bool by_client)
       : c_(c), who_(std::move(who)), by_client_(by_client) {}
 

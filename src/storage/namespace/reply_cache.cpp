@@ -33,8 +33,7 @@ void make_reply_cache(sqlite::connection& c) {
   c.execute(
       "CREATE TABLE IF NOT EXISTS reply (client BLOB PRIMARY KEY, sequence INTEGER NOT NULL,"
       " body BLOB NOT NULL) WITHOUT ROWID");
-  c.execute(
-      "CREATE TABLE IF NOT EXISTS lost_client (client BLOB PRIMARY KEY, since INTEGER NOT NULL) WITHOUT ROWID");
+  c.execute("CREATE TABLE IF NOT EXISTS lost_client (client BLOB PRIMARY KEY, since INTEGER NOT NULL) WITHOUT ROWID");
 }
 
 void keep_reply(sqlite::connection& c, const client_call& call, const std::string& reply) {

@@ -48,8 +48,8 @@ std::optional<std::string> kept_reply(sqlite::connection& c, const client_call& 
 
 /// The client asks nothing more.
 void forget_calls(sqlite::connection& c, const client_key& client);
-/// The client is lost, at `now` (since 1970).  Forgets the calls of those that were lost long before, but for clients that
-/// are `alive`: they have come back.
+/// The client is lost, at `now` (since 1970).  Forgets the calls of those that were lost long before, but for clients
+/// that are `alive`: they have come back.
 void lose_client(sqlite::connection& c, const client_key& client, std::chrono::seconds now,
                  const std::function<bool(const client_key&)>& alive);
 /// Those with a call that have not been lost.

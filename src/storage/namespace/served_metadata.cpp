@@ -14,8 +14,7 @@ using sqlite::transaction_kind;
 
 // One call.
 
-served_call::served_call(std::shared_ptr<metadata_database> db, credentials who,
-                         const client_call& call)
+served_call::served_call(std::shared_ptr<metadata_database> db, credentials who, const client_call& call)
     : local_metadata(std::move(db), std::move(who), call) {}
 
 std::optional<std::string> served_call::kept_reply() const {
@@ -46,9 +45,7 @@ served_metadata::served_metadata(const std::filesystem::path& file, std::string_
   db_->client_alive = std::move(alive);
 }
 
-served_call served_metadata::of(credentials who, const client_call& call) const {
-  return {db_, std::move(who), call};
-}
+served_call served_metadata::of(credentials who, const client_call& call) const { return {db_, std::move(who), call}; }
 
 bool served_metadata::makes_files(const client_key& client) const {
   const database::use lock(db_->mutex, *db_);

@@ -19,29 +19,21 @@ namespace {
 
 int errno_of(int rc) {
   switch (rc & 0xff) {
-    case SQLITE_FULL:
-      return ENOSPC;
+    case SQLITE_FULL: return ENOSPC;
     case SQLITE_BUSY:
-    case SQLITE_LOCKED:
-      return ETIMEDOUT;
-    case SQLITE_READONLY:
-      return EROFS;
+    case SQLITE_LOCKED: return ETIMEDOUT;
+    case SQLITE_READONLY: return EROFS;
     case SQLITE_PERM:
     case SQLITE_AUTH:
-    case SQLITE_CANTOPEN:
-      return EACCES;
-    case SQLITE_NOMEM:
-      return ENOMEM;
-    default:
-      return EIO;
+    case SQLITE_CANTOPEN: return EACCES;
+    case SQLITE_NOMEM: return ENOMEM;
+    default: return EIO;
   }
 }
 
 // The log's index is not made yet, and who may only read cannot make it.  A writer that opens the
 // database does so as its first step.
-bool lacks_index(int rc) {
-  return rc == SQLITE_READONLY_RECOVERY || rc == SQLITE_READONLY_CANTINIT;
-}
+bool lacks_index(int rc) { return rc == SQLITE_READONLY_RECOVERY || rc == SQLITE_READONLY_CANTINIT; }
 
 constexpr std::chrono::seconds patience_with_opening{2};
 
@@ -56,25 +48,21 @@ const char* remedy_of(int rc) {
     return "; a writer died while it opened the store: let somebody who may write it open it once "
            "(`ooc ls`)";
   switch (rc & 0xff) {
-    case SQLITE_FULL:
-      return "; free some space on that disk";
+    case SQLITE_FULL: return "; free some space on that disk";
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       return "; another process has held the database for longer than 30 s: look for one that is "
              "stopped";
     case SQLITE_READONLY:
     case SQLITE_PERM:
-    case SQLITE_CANTOPEN:
-      return "; the file and its folder must exist and be writable by this user";
-    default:
-      return "";
+    case SQLITE_CANTOPEN: return "; the file and its folder must exist and be writable by this user";
+    default: return "";
   }
 }
 
-[[noreturn]] void fail_with(int rc, std::string_view doing, const std::filesystem::path& file,
-                            const char* message) {
-  const std::string what = "metadata database '" + file.string() + "': " + std::string(doing) +
-                           ": " + message + remedy_of(rc);
+[[noreturn]] void fail_with(int rc, std::string_view doing, const std::filesystem::path& file, const char* message) {
+  const std::string what =
+      "metadata database '" + file.string() + "': " + std::string(doing) + ": " + message + remedy_of(rc);
   if ((rc & 0xff) == SQLITE_CORRUPT || (rc & 0xff) == SQLITE_NOTADB)
     throw integrity_error(errc::corrupt, what + "; restore it from a copy");
   throw io_error({errno_of(rc), std::generic_category()}, what);
@@ -179,9 +167,7 @@ bool connection::reserve_log(std::uint64_t begin, std::uint64_t more) const noex
   if (begin + log_room <= static_cast<std::uint64_t>(s.st_blocks) * 512) return true;
   // No lock of SQLite is on this file: closing it releases none.
   const file_descriptor log(::open(log_file().c_str(), O_RDWR | O_CLOEXEC));
-  return !log ||
-         ::fallocate(log.get(), FALLOC_FL_KEEP_SIZE, 0,
-                     static_cast<off_t>(begin + log_room + more)) == 0 ||
+  return !log || ::fallocate(log.get(), FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(begin + log_room + more)) == 0 ||
          (errno != ENOSPC && errno != EDQUOT);
 }
 
@@ -189,15 +175,13 @@ bool connection::empty_log() noexcept {
   const log_lock alone = log_lock::alone(log_file());
   if (alone.refused()) return false;
   int in_log = 0, moved = 0;
-  return sqlite3_wal_checkpoint_v2(db_, "main", SQLITE_CHECKPOINT_PASSIVE, &in_log, &moved) ==
-             SQLITE_OK &&
+  return sqlite3_wal_checkpoint_v2(db_, "main", SQLITE_CHECKPOINT_PASSIVE, &in_log, &moved) == SQLITE_OK &&
          moved == in_log;
 }
 
 int connection::committed(void* self, sqlite3*, const char*, int pages) {
   auto& c = *static_cast<connection*>(self);
-  const std::uint64_t end =
-      log_header_bytes + static_cast<std::uint64_t>(pages) * (page_bytes + frame_header_bytes);
+  const std::uint64_t end = log_header_bytes + static_cast<std::uint64_t>(pages) * (page_bytes + frame_header_bytes);
   const bool full = !c.reserve_log(end);
   if (!full && pages < most_pages_in_log) return SQLITE_OK;
   if (!c.empty_log() && full) (void)c.reserve_log(end, 0);  // it cannot begin anew yet
@@ -225,20 +209,16 @@ void connection::execute(const std::string& sql) {
 sqlite3_stmt* connection::prepared(std::string_view sql) {
   if (const auto it = statements_.find(sql); it != statements_.end()) return it->second;
   sqlite3_stmt* s = nullptr;
-  if (sqlite3_prepare_v3(db_, sql.data(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT,
-                         &s, nullptr) != SQLITE_OK)
+  if (sqlite3_prepare_v3(db_, sql.data(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT, &s, nullptr) !=
+      SQLITE_OK)
     fail(sql);
   statements_.emplace(sql, s);
   return s;
 }
 
-std::int64_t connection::last_insert_id() const noexcept {
-  return sqlite3_last_insert_rowid(db_);
-}
+std::int64_t connection::last_insert_id() const noexcept { return sqlite3_last_insert_rowid(db_); }
 
-int connection::changes() const noexcept {
-  return sqlite3_changes(db_);
-}
+int connection::changes() const noexcept { return sqlite3_changes(db_); }
 
 void connection::fail(std::string_view doing) const {
   fail_with(sqlite3_extended_errcode(db_), doing, file_, sqlite3_errmsg(db_));
@@ -264,14 +244,11 @@ bool query::next() {
   return false;
 }
 
-std::int64_t query::integer(int column) const {
-  return sqlite3_column_int64(s_, column);
-}
+std::int64_t query::integer(int column) const { return sqlite3_column_int64(s_, column); }
 
 std::string query::text(int column) const {
   const auto* p = reinterpret_cast<const char*>(sqlite3_column_text(s_, column));
-  return p ? std::string(p, static_cast<std::size_t>(sqlite3_column_bytes(s_, column)))
-           : std::string();
+  return p ? std::string(p, static_cast<std::size_t>(sqlite3_column_bytes(s_, column))) : std::string();
 }
 
 std::vector<std::byte> query::blob(int column) const {
@@ -280,13 +257,10 @@ std::vector<std::byte> query::blob(int column) const {
   return {p, p + sqlite3_column_bytes(s_, column)};
 }
 
-void query::bind(int i, std::int64_t v) {
-  check(sqlite3_bind_int64(s_, i, v));
-}
+void query::bind(int i, std::int64_t v) { check(sqlite3_bind_int64(s_, i, v)); }
 
 void query::bind(int i, std::string_view v) {
-  check(sqlite3_bind_text64(s_, i, v.data() ? v.data() : "", v.size(), SQLITE_TRANSIENT,
-                            SQLITE_UTF8));
+  check(sqlite3_bind_text64(s_, i, v.data() ? v.data() : "", v.size(), SQLITE_TRANSIENT, SQLITE_UTF8));
 }
 
 void query::bind(int i, const std::vector<std::byte>& v) {

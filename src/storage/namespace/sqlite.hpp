@@ -133,9 +133,7 @@ class query {
   bool next();
 
   std::int64_t integer(int column) const;
-  std::uint64_t unsigned_integer(int column) const {
-    return static_cast<std::uint64_t>(integer(column));
-  }
+  std::uint64_t unsigned_integer(int column) const { return static_cast<std::uint64_t>(integer(column)); }
   std::string text(int column) const;
   std::vector<std::byte> blob(int column) const;
 

@@ -55,7 +55,7 @@ failure commit_operations::lost_with_power(const operation& op, const char* what
   if (op.file->at_commit || !op.target->sides().roll_back_due(*op.target)) return {};
   return failed(op, what, EIO,
                 "the machine went down before what was written after " + numbered(op.file->commit) +
-                         " was durable; close the array and open it again: it goes back to that commit");
+                    " was durable; close the array and open it again: it goes back to that commit");
 }
 
 failure commit_operations::no_longer_there(const operation& op, const char* what) {
@@ -114,7 +114,7 @@ failure commit_operations::check(operation& op, io_worker& w, chunk_range chunks
   int error = newest.find(*op.target, {&chunks, 1});
   if (error == 0 && !newest.are_chunks()) error = committed.find(*op.target, {&chunks, 1}, op.file->commit);
   const bool has_committed = error == 0 && !newest.are_chunks();
-  if (error == ESTALE) error = 0;  // there are later ones, which nobody has told of yet
+  if (error == ESTALE) error = 0;         // there are later ones, which nobody has told of yet
   if (error == EBADMSG && !op.claimed) {  // perhaps a writer was in between
     for (std::uint64_t c = chunks.first; c < chunks.end; ++c) op.bad.push_back({c, verdict::corrupt});
     return {};

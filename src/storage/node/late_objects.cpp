@@ -53,8 +53,7 @@ bool late_objects::write(const note& n) const {
     write_durably(fresh, std::string(first_line) + "\nboot " + n.boot + "\nfirst " + std::to_string(n.first) +
                              "\nlost " + std::to_string(n.lost) + "\n");
     struct stat like {};
-    if (::stat(folder_.path().c_str(), &like) != 0 ||
-        set_access(fresh, like.st_mode & 0666, ~0U, like.st_gid) != 0)
+    if (::stat(folder_.path().c_str(), &like) != 0 || set_access(fresh, like.st_mode & 0666, ~0U, like.st_gid) != 0)
       return false;
     std::filesystem::rename(fresh, file);
     sync_folder(folder_.path());

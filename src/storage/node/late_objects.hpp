@@ -2,10 +2,10 @@
 //
 // A stripe object of a file's first generation is *late*: it becomes durable by its first sync, which also ends that
 // generation.  A loss of power before may take its files, or leave them without their bytes; it then counts as never
-// written.  That must not be said of one that somebody has removed or damaged.  So the node notes in its folder, durably,
-// before the first late stripe object of a boot is made, this boot and the id of that file (`oocarray-unsynced`, see
-// docs/disk-format.md).  Ids rise: later ones are at least that.  When the boot is another one, what it had made late
-// is what may be missing.
+// written.  That must not be said of one that somebody has removed or damaged.  So the node notes in its folder,
+// durably, before the first late stripe object of a boot is made, this boot and the id of that file
+// (`oocarray-unsynced`, see docs/disk-format.md).  Ids rise: later ones are at least that.  When the boot is another
+// one, what it had made late is what may be missing.
 //
 // Any thread, any process.
 #pragma once

@@ -8,8 +8,8 @@
 //
 // One mutex, for all of the queue; no other lock is taken while it is held.
 //
-// An operation for which memory is wanting fails (ENOMEM) and gives back what it has claimed.  Nothing else needs memory:
-// neither what ends an operation, nor what lets those go on that waited for it.
+// An operation for which memory is wanting fails (ENOMEM) and gives back what it has claimed.  Nothing else needs
+// memory: neither what ends an operation, nor what lets those go on that waited for it.
 //
 // Destruction waits for every operation that was submitted.  A completion may drop the last
 // reference to the node: then the thread it runs on is left to end by itself.
@@ -37,8 +37,7 @@ namespace {
 class thread_pool : public std::enable_shared_from_this<thread_pool> {
  public:
   thread_pool(const std::filesystem::path& folder, const local_node_options& options)
-      : options_(options),
-        operations_(folder, options.direct_io, [this](operation* op) { enqueue_first(op); }) {
+      : options_(options), operations_(folder, options.direct_io, [this](operation* op) { enqueue_first(op); }) {
     operations_.set_store(store_id_from(options.store));
   }
 
@@ -84,9 +83,7 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
   node_operations& operations() noexcept { return operations_; }
 
  private:
-  static bool is_upkeep(const operation& op) noexcept {
-    return op.kind != io_kind::read && op.kind != io_kind::write;
-  }
+  static bool is_upkeep(const operation& op) noexcept { return op.kind != io_kind::read && op.kind != io_kind::write; }
 
   std::uint64_t waiting() const noexcept OOC_REQUIRES(mutex_) {
     return resumed_count_ + transfers_.waiting() + upkeep_.waiting();
@@ -95,8 +92,8 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
   void add(operation_ptr&& op) OOC_REQUIRES(mutex_) {
     const client_number who = op->origin.client;
     const bool placed = op->part && !op->part->regions.empty();
-    const request_scheduler<operation_ptr>::place where{
-        placed ? op->file->id : 0, placed ? op->part->regions.front().node_offset : 0};
+    const request_scheduler<operation_ptr>::place where{placed ? op->file->id : 0,
+                                                        placed ? op->part->regions.front().node_offset : 0};
     const std::uint64_t cost = placed ? op->part->bytes : op->next_cost;
     (is_upkeep(*op) ? upkeep_ : transfers_).add(who, where, cost, std::move(op));
   }
@@ -247,8 +244,8 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
   using clock = std::chrono::steady_clock;
 
   static constexpr std::chrono::seconds look_for_removed{5};  // where there is nothing else to do
-  static constexpr std::uint64_t quantum = 1 << 20;  // bytes
-  static constexpr std::uint64_t least_cost = 4096;  // what a request costs beside its bytes
+  static constexpr std::uint64_t quantum = 1 << 20;           // bytes
+  static constexpr std::uint64_t least_cost = 4096;           // what a request costs beside its bytes
 
   const local_node_options options_;
   node_operations operations_;
@@ -302,8 +299,7 @@ class local_io_service final : public local_node {
   }
   load present_load() const override { return pool_->present_load(); }
 
-  void read(shape_ptr file, std::uint32_t stripe_index, request_ptr r, std::byte* memory,
-            completion done) override {
+  void read(shape_ptr file, std::uint32_t stripe_index, request_ptr r, std::byte* memory, completion done) override {
     auto op = make(io_kind::read, std::move(file), stripe_index, std::move(done));
     op->wanted = std::move(r);
     op->memory = memory;
@@ -322,8 +318,8 @@ class local_io_service final : public local_node {
     return std::make_shared<reader_in_calling_thread>(pool_, std::move(file), stripe_index);
   }
 
-  void read_part(shape_ptr file, std::uint32_t stripe_index, io_part part, std::byte* memory,
-                 std::uint32_t* sums, checking who, completion done) override {
+  void read_part(shape_ptr file, std::uint32_t stripe_index, io_part part, std::byte* memory, std::uint32_t* sums,
+                 checking who, completion done) override {
     auto op = make(io_kind::read, std::move(file), stripe_index, std::move(done));
     op->part = std::move(part);
     op->memory = memory;
@@ -332,14 +328,12 @@ class local_io_service final : public local_node {
     pool_->submit(std::move(op));
   }
 
-  bool read_inline(const file_shape& file, std::uint32_t stripe_index, const io_part& part,
-                    std::byte* memory, std::uint32_t* sums) override {
+  bool read_inline(const file_shape& file, std::uint32_t stripe_index, const io_part& part, std::byte* memory,
+                   std::uint32_t* sums) override {
     return pool_->operations().read_inline(file, stripe_index, part, memory, sums);
   }
 
-  void set_store(const std::string& uuid) override {
-    pool_->operations().set_store(store_id_from(uuid));
-  }
+  void set_store(const std::string& uuid) override { pool_->operations().set_store(store_id_from(uuid)); }
 
   void write_part(shape_ptr file, std::uint32_t stripe_index, io_part part, const std::byte* memory,
                   const std::uint32_t* sums, completion done) override {
@@ -354,8 +348,7 @@ class local_io_service final : public local_node {
     pool_->submit(make(io_kind::create, std::move(file), stripe_index, std::move(done)));
   }
 
-  void resize(shape_ptr file, std::uint32_t stripe_index, std::uint64_t old_size,
-              completion done) override {
+  void resize(shape_ptr file, std::uint32_t stripe_index, std::uint64_t old_size, completion done) override {
     auto op = make(io_kind::resize, std::move(file), stripe_index, std::move(done));
     op->old_size = old_size;
     pool_->submit(std::move(op));
@@ -399,15 +392,11 @@ class local_io_service final : public local_node {
     pool_->submit(std::move(op));
   }
 
-  void find_locality(std::function<void(const failure&, locality)> done) override {
-    done({}, locality::none);
-  }
+  void find_locality(std::function<void(const failure&, locality)> done) override { done({}, locality::none); }
 
   std::string name() const override { return pool_->operations().folder().path().string(); }
   io_stats stats() const override { return pool_->operations().counters.snapshot(); }
-  std::uint64_t staging_bytes() const override {
-    return pool_->options().workers * pool_->options().staging;
-  }
+  std::uint64_t staging_bytes() const override { return pool_->options().workers * pool_->options().staging; }
 
  private:
   operation_ptr make(io_kind kind, shape_ptr file, std::uint32_t stripe_index, completion done) const {
@@ -428,17 +417,14 @@ class local_io_service final : public local_node {
 
 }  // namespace
 
-std::shared_ptr<local_node> open_local_node(const std::filesystem::path& folder,
-                                            const local_node_options& options) {
+std::shared_ptr<local_node> open_local_node(const std::filesystem::path& folder, const local_node_options& options) {
   if (options.workers == 0 || options.staging == 0 || options.staging % (64 << 10) != 0)
-    throw usage_error(
-        errc::invalid_request,
-        "a local node needs at least one worker and a staging size that is a multiple "
-        "of 64 KiB");
+    throw usage_error(errc::invalid_request,
+                      "a local node needs at least one worker and a staging size that is a multiple "
+                      "of 64 KiB");
   const auto objects = folder / "shares";
   std::error_code code;
-  if (!std::filesystem::is_directory(folder, code) && !code)
-    code = std::make_error_code(std::errc::not_a_directory);
+  if (!std::filesystem::is_directory(folder, code) && !code) code = std::make_error_code(std::errc::not_a_directory);
   if (!code && options.writable) {
     code = {make_folder_like(objects, folder), std::generic_category()};
     if (!code) code = forbidden(objects, R_OK | W_OK | X_OK);

@@ -14,12 +14,12 @@
 namespace ooc::storage {
 
 struct local_node_options {
-  unsigned workers = 8;            ///< I/O threads; each runs one request at a time
-  std::uint64_t staging = 1 << 18; ///< bytes of bounce buffer per thread, multiple of 64 KiB
-  bool direct_io = true;           ///< bypass the page cache where the file system can
-  bool io_uring = true;            ///< use io_uring where the kernel allows it
-  bool writable = true;            ///< false: nothing is made, what is there is read
-  std::string store{};             ///< UUID of the store that the stripe objects must be of
+  unsigned workers = 8;             ///< I/O threads; each runs one request at a time
+  std::uint64_t staging = 1 << 18;  ///< bytes of bounce buffer per thread, multiple of 64 KiB
+  bool direct_io = true;            ///< bypass the page cache where the file system can
+  bool io_uring = true;             ///< use io_uring where the kernel allows it
+  bool writable = true;             ///< false: nothing is made, what is there is read
+  std::string store{};              ///< UUID of the store that the stripe objects must be of
 };
 
 /// A local node as its server uses it: reads and writes in parts, with their checksums, on behalf of
@@ -41,8 +41,8 @@ class local_node : public io_service {
                          std::uint32_t* sums, checking who, completion done) = 0;
   /// The same at once, in the calling thread and without waiting, by_caller; false where that cannot
   /// be (small_reads.hpp).
-  virtual bool read_inline(const file_shape& file, std::uint32_t stripe_index, const io_part& part,
-                            std::byte* memory, std::uint32_t* sums) = 0;
+  virtual bool read_inline(const file_shape& file, std::uint32_t stripe_index, const io_part& part, std::byte* memory,
+                           std::uint32_t* sums) = 0;
   /// For servers, which learn it late: the store, as local_node_options::store; before the first
   /// operation on a stripe object.
   virtual void set_store(const std::string& uuid) = 0;

@@ -28,25 +28,20 @@ bool has_limit_on_file_sizes() {
 
 const char* remedy(int error) {
   switch (error) {
-    case ENOSPC:
-      return "; free space there or remove files";
-    case EDQUOT:
-      return "; the owner's quota is used up";
+    case ENOSPC: return "; free space there or remove files";
+    case EDQUOT: return "; the owner's quota is used up";
     case EMFILE:
-    case ENFILE:
-      return "; raise the limit of open files (ulimit -n)";
+    case ENFILE: return "; raise the limit of open files (ulimit -n)";
     case EFBIG:
       return has_limit_on_file_sizes() ? "; a limit on file sizes is set (ulimit -f)"
                                        : "; the file system takes no file that large: spread it over more nodes";
-    default:
-      return "";
+    default: return "";
   }
 }
 
 }  // namespace
 
-failure node_messages::failed(const operation& op, const char* what, int error,
-                                 const std::string& more) {
+failure node_messages::failed(const operation& op, const char* what, int error, const std::string& more) {
   std::string t = subject(folder_, op, what);
   if (!more.empty()) t += ", " + more;
   return with_cause({error, std::generic_category()}, t + remedy(error));
@@ -56,9 +51,9 @@ failure node_messages::failed(const operation& op, const char* what, const objec
   if (e.error != 0)
     return failed(op, what, e.error,
                   std::string(e.step) + " at byte " + std::to_string(e.offset) + " of the stripe object");
-  return with_cause(e.found == verdict::torn ? errc::torn : errc::corrupt,
-                    subject(folder_, op, what) + ", " + e.step + ": " +
-                        chunk_text(op, {e.offset / chunk_size, e.found}));
+  return with_cause(
+      e.found == verdict::torn ? errc::torn : errc::corrupt,
+      subject(folder_, op, what) + ", " + e.step + ": " + chunk_text(op, {e.offset / chunk_size, e.found}));
 }
 
 failure node_messages::refused(const operation& op, const char* what, const std::string& why) {
@@ -69,8 +64,8 @@ failure node_messages::damaged(const operation& op, const char* what, const std:
   return with_cause(errc::corrupt, subject(folder_, op, what) + ", " + why);
 }
 
-// A claim that began later was given to somebody else: what the one who lost his has in memory may be older than what is
-// here.
+// A claim that began later was given to somebody else: what the one who lost his has in memory may be older than what
+// is here.
 failure node_messages::lost_claim(const operation& op, const char* what) {
   if (op.target->holds(op.file->claim)) return {};
   return failed(op, what, ESTALE,
@@ -85,17 +80,17 @@ failure node_messages::was_cut_off(const operation& op, const char* what) {
 }
 
 failure node_messages::is_late(const operation& op, const char* what, std::uint64_t generation) {
-  return with_cause(errc::conflict,
-                    subject(folder_, op, what) + ", nothing was changed: the file has been opened for writing since this one "
-                        "looked at it (generation " + std::to_string(op.file->generation) + ", by now " +
-                        std::to_string(generation) + "), and what it was to lose may be somebody else's bytes");
+  return with_cause(errc::conflict, subject(folder_, op, what) +
+                                        ", nothing was changed: the file has been opened for writing since this one "
+                                        "looked at it (generation " +
+                                        std::to_string(op.file->generation) + ", by now " + std::to_string(generation) +
+                                        "), and what it was to lose may be somebody else's bytes");
 }
 
 // "bytes [0, 512) and [2048, 2560) of the file (stripe object offset 0) ...", in file offsets.
 std::string node_messages::chunk_text(const operation& op, const bad_chunk& c) {
   const striping& s = op.file->striping;
-  const std::uint64_t end =
-      std::min((c.chunk + 1) * chunk_size, s.object_size(op.stripe_index, op.file->size));
+  const std::uint64_t end = std::min((c.chunk + 1) * chunk_size, s.object_size(op.stripe_index, op.file->size));
   std::string t = "bytes ";
   unsigned named = 0;
   for (std::uint64_t at = c.chunk * chunk_size; at < end;) {
@@ -114,8 +109,7 @@ std::string node_messages::chunk_text(const operation& op, const bad_chunk& c) {
   t += " of the file (chunk " + std::to_string(c.chunk) + " of the stripe object)";
 
   checksum_header h;
-  const bool power_lost =
-      op.target->sums().read_header(h) == 0 && (h.flags & checksum_header::power_lost) != 0;
+  const bool power_lost = op.target->sums().read_header(h) == 0 && (h.flags & checksum_header::power_lost) != 0;
   if (c.found == verdict::torn)
     t += " are torn: an overwrite was cut short; write them again, whole 4 KiB at a time";
   else if (c.found == verdict::lost)

@@ -7,9 +7,9 @@
 #include <string>
 #include <utility>
 
+#include "storage/node/operation.hpp"
 #include "storage/object/io_worker.hpp"
 #include "storage/object/node_folder.hpp"
-#include "storage/node/operation.hpp"
 
 namespace ooc::storage {
 

@@ -25,13 +25,11 @@ std::vector<chunk_range> touched_chunks(const std::vector<region>& regions) {
 }
 
 // Those parts of the regions that lie in the ranges.
-std::vector<region> clipped(const std::vector<region>& regions,
-                           const std::vector<chunk_range>& ranges) {
+std::vector<region> clipped(const std::vector<region>& regions, const std::vector<chunk_range>& ranges) {
   std::vector<region> out;
   for (const region& p : regions) {
     const std::uint64_t from = p.node_offset / chunk_size;
-    auto r = std::partition_point(ranges.begin(), ranges.end(),
-                                  [&](const chunk_range& c) { return c.end <= from; });
+    auto r = std::partition_point(ranges.begin(), ranges.end(), [&](const chunk_range& c) { return c.end <= from; });
     for (; r != ranges.end() && r->first * chunk_size < p.node_end(); ++r) {
       const std::uint64_t begin = std::max(p.node_offset, r->first * chunk_size);
       const std::uint64_t end = std::min(p.node_end(), r->end * chunk_size);
@@ -49,8 +47,7 @@ std::uint64_t bytes_of(const std::vector<region>& regions) {
 
 }  // namespace
 
-node_operations::node_operations(std::filesystem::path folder, bool direct_io,
-                                   std::function<void(operation*)> resume)
+node_operations::node_operations(std::filesystem::path folder, bool direct_io, std::function<void(operation*)> resume)
     : node_messages(std::move(folder)),
       commits_(folder_.path()),
       cache_(folder_, direct_io),
@@ -60,31 +57,18 @@ node_operations::node_operations(std::filesystem::path folder, bool direct_io,
 step_result node_operations::step(operation& op, io_worker& w) {
   const auto whole = [](bool ended) { return ended ? step_result::ended : step_result::parked; };
   switch (op.kind) {
-    case io_kind::read:
-      return whole(read(op, w));
-    case io_kind::write:
-      return whole(write(op, w));
-    case io_kind::advance:
-      return whole(advance(op));
+    case io_kind::read: return whole(read(op, w));
+    case io_kind::write: return whole(write(op, w));
+    case io_kind::advance: return whole(advance(op));
     case io_kind::sync:
     case io_kind::prepare:
-    case io_kind::roll_back:
-      return whole(sync(op));
-    case io_kind::resize:
-      return whole(resize(op, w));
-    case io_kind::remove:
-      return whole(remove(op));
-    case io_kind::verify:
-      return verify(op, w);
-    case io_kind::create:
-      op.result = create(op);
-      break;
-    case io_kind::permit:
-      op.result = permit(op);
-      break;
-    case io_kind::list:
-      op.result = list(op);
-      break;
+    case io_kind::roll_back: return whole(sync(op));
+    case io_kind::resize: return whole(resize(op, w));
+    case io_kind::remove: return whole(remove(op));
+    case io_kind::verify: return verify(op, w);
+    case io_kind::create: op.result = create(op); break;
+    case io_kind::permit: op.result = permit(op); break;
+    case io_kind::list: op.result = list(op); break;
   }
   return step_result::ended;
 }
@@ -100,8 +84,8 @@ bool node_operations::begin(operation& op, const char* what) {
   const bool past_a_cut = op.kind == io_kind::read && f.cuts != 0;
   if (op.wanted && op.wanted->file_end() > f.size && !past_a_cut) {
     op.result = refused(op, what,
-                        "the request ends at byte " + std::to_string(op.wanted->file_end()) +
-                            ", the file at " + std::to_string(f.size));
+                        "the request ends at byte " + std::to_string(op.wanted->file_end()) + ", the file at " +
+                            std::to_string(f.size));
     return false;
   }
   std::string why;
@@ -117,9 +101,8 @@ bool node_operations::begin(operation& op, const char* what) {
     e = cache_.get(identity(op), op.target, why, to_write, chunks);
   }
   if (e != 0) {
-    op.result = e == EUCLEAN || e == EBADMSG
-                    ? damaged(op, what, why)
-                    : failed(op, what, e, e == ENOENT ? "the stripe object is missing" : why);
+    op.result = e == EUCLEAN || e == EBADMSG ? damaged(op, what, why)
+                                             : failed(op, what, e, e == ENOENT ? "the stripe object is missing" : why);
     return false;
   }
   if (to_write && op.target->read_only() != 0) {
@@ -127,8 +110,9 @@ bool node_operations::begin(operation& op, const char* what) {
     return false;
   }
   if (f.commits != static_cast<bool>(op.target->sides())) {
-    op.result = damaged(op, what, f.commits ? "it keeps no commits, and the metadata say that its file has some"
-                                            : "it keeps commits, and the metadata say that its file has none");
+    op.result = damaged(op, what,
+                        f.commits ? "it keeps no commits, and the metadata say that its file has some"
+                                  : "it keeps commits, and the metadata say that its file has none");
     return false;
   }
   std::uint64_t found = 0;
@@ -136,12 +120,11 @@ bool node_operations::begin(operation& op, const char* what) {
   const bool empty = op.kind == io_kind::resize && f.striping.object_size(op.stripe_index, op.old_size) == 0;
   const std::uint64_t least = empty ? 0 : known;
   if (const int error = op.target->check_generation(least, found)) {
-    op.result = error != EUCLEAN
-                    ? failed(op, what, error, "reading the header of its checksums")
-                    : damaged(op, what,
-                              "it is an old copy: it is of generation " + std::to_string(found) +
-                                  " of the file, the metadata know generation " +
-                                  std::to_string(least) + "; put the newest copy back");
+    op.result = error != EUCLEAN ? failed(op, what, error, "reading the header of its checksums")
+                                 : damaged(op, what,
+                                           "it is an old copy: it is of generation " + std::to_string(found) +
+                                               " of the file, the metadata know generation " + std::to_string(least) +
+                                               "; put the newest copy back");
     return false;
   }
   return true;
@@ -230,7 +213,7 @@ bool is_as_known(stripe_object& s, const object_identity& identity, std::uint64_
 }  // namespace
 
 bool node_operations::read_inline(const file_shape& f, std::uint32_t stripe_index, const io_part& part,
-                                    std::byte* memory, std::uint32_t* sums) {
+                                  std::byte* memory, std::uint32_t* sums) {
   const std::shared_ptr<stripe_object> s = f.at_commit ? nullptr : cache_.find(f.id);
   if (!s || !is_as_known(*s, identity_of(store_, f, stripe_index), f.generation)) return false;
   if (!page_cache_read(*s, part, memory, sums)) return false;
@@ -241,7 +224,7 @@ bool node_operations::read_inline(const file_shape& f, std::uint32_t stripe_inde
 }
 
 bool node_operations::read_inline(const file_shape& f, std::uint32_t stripe_index, std::uint64_t node_offset,
-                               std::byte* memory, std::size_t bytes) noexcept {
+                                  std::byte* memory, std::size_t bytes) noexcept {
   const std::shared_ptr<stripe_object> s = f.at_commit ? nullptr : cache_.find_now(f.id);
   if (!s || !is_as_known(*s, identity_of(store_, f, stripe_index), f.generation)) return false;
   if (!read_whole_chunks(*s, node_offset, memory, bytes)) return false;
@@ -263,8 +246,7 @@ failure node_operations::read_claimed(operation& op, io_worker& w) {
   chunk_places places;
   if (const int e = commits_.find(op, op.claim.ranges, places)) return commits_.no_places(op, "read", e);
   stripe_object_reader reader(w, *op.target, *op.file, op.stripe_index, places, h.chunks);
-  if (const object_error e = reader.read(op.regions, op.memory, true, op.bad))
-    return failed(op, "read", e);
+  if (const object_error e = reader.read(op.regions, op.memory, true, op.bad)) return failed(op, "read", e);
   if (failure gone = commits_.no_longer_there(op, "read")) return gone;
   if (op.bad.empty()) {
     if (op.sums != nullptr) compute_sums(*op.part, op.memory, op.sums);

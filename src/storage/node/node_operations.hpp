@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "storage/layout/io_part.hpp"
-#include "storage/object/io_worker.hpp"
 #include "storage/node/commit_operations.hpp"
 #include "storage/node/late_objects.hpp"
 #include "storage/node/node_messages.hpp"
 #include "storage/node/operation.hpp"
+#include "storage/object/io_worker.hpp"
 #include "storage/object/stripe_object_cache.hpp"
 #include "storage/object/stripe_object_reader.hpp"
 #include "storage/service/io_service.hpp"
@@ -39,8 +39,7 @@ inline std::uint64_t places_of_file(const operation& op) {
 class node_operations : private node_messages {
  public:
   /// `resume` takes a parked operation back into the queue; it may be called from any thread.
-  node_operations(std::filesystem::path folder, bool direct_io,
-                   std::function<void(operation*)> resume);
+  node_operations(std::filesystem::path folder, bool direct_io, std::function<void(operation*)> resume);
 
   /// Which store the stripe objects are of; before the first operation on one of them.
   void set_store(const store_id& store) {
@@ -52,12 +51,12 @@ class node_operations : private node_messages {
   step_result step(operation& op, io_worker& w);
 
   /// See small_reads.hpp.
-  bool read_inline(const file_shape& f, std::uint32_t stripe_index, const io_part& part,
-                    std::byte* memory, std::uint32_t* sums);
+  bool read_inline(const file_shape& f, std::uint32_t stripe_index, const io_part& part, std::byte* memory,
+                   std::uint32_t* sums);
 
   /// See immediate_reader.
   bool read_inline(const file_shape& f, std::uint32_t stripe_index, std::uint64_t node_offset, std::byte* memory,
-                std::size_t bytes) noexcept;
+                   std::size_t bytes) noexcept;
 
   /// Closes what another process has removed, whose space is free only then.
   void close_removed() { cache_.close_removed(); }
@@ -90,9 +89,7 @@ class node_operations : private node_messages {
   /// Whether a loss of power may have taken the stripe object of a file of that generation.
   bool may_have_lost(const operation& op, std::uint64_t generation);
   failure make_again(operation& op, std::uint64_t generation);
-  object_identity identity(const operation& op) const {
-    return identity_of(store_, *op.file, op.stripe_index);
-  }
+  object_identity identity(const operation& op) const { return identity_of(store_, *op.file, op.stripe_index); }
   bool find_regions(operation& op, const char* what);
   bool claim(operation& op, std::vector<chunk_range> ranges, bool exclusive);
 

@@ -29,15 +29,11 @@ int chunks_on_disk(stripe_object& s, std::uint64_t& chunks) {
 }
 
 // The mode of the files of a stripe object, from that of their file: nobody executes them.
-std::uint32_t object_mode(const file_permissions& p) {
-  return p.mode & 0666;
-}
+std::uint32_t object_mode(const file_permissions& p) { return p.mode & 0666; }
 
 // Others than the owner may write it: then the log is there from the beginning, for a log that one of
 // them made would be his.
-bool needs_undo_log_at_once(const file_permissions& p) {
-  return (p.mode & 022) != 0;
-}
+bool needs_undo_log_at_once(const file_permissions& p) { return (p.mode & 022) != 0; }
 
 /// Where space is about to be taken: what a reservation that fails has taken may come back late.
 class space_there {
@@ -114,8 +110,7 @@ failure node_operations::create(operation& op, bool durably) {
   if (error == 0) error = extend_file(sums.get(), 0, sum_bytes, !f.sparse);
   if (error == 0 && sides) error = extend_file(sides.get(), 0, side_file::bytes_for(chunks), !f.sparse);
   if (error == 0) error = extend_file(data.get(), 0, chunks * chunk_size, !f.sparse);
-  if (error == ENOSPC)
-    space = there.text(f.sparse ? 0 : sum_bytes + chunks * chunk_size);
+  if (error == ENOSPC) space = there.text(f.sparse ? 0 : sum_bytes + chunks * chunk_size);
   const checksum_file file(std::move(sums), object_seeds(identity(op)));
   // Entries come with the first write to their region: see checksum_file.hpp.
   if (error == 0) error = file.mark_untouched(0, checksum_file::regions_for(chunks));
@@ -192,7 +187,8 @@ failure node_operations::resize_claimed(operation& op, io_worker& w) {
   if (after < before && after % chunk_size != 0 && after / chunk_size < have) {
     const chunk_places as_numbered;
     stripe_object_writer writer(w, s, f, op.stripe_index, as_numbered, h);
-    if (const object_error e = writer.erase_tail(after / chunk_size, after % chunk_size)) return failed(op, "resizing", e);
+    if (const object_error e = writer.erase_tail(after / chunk_size, after % chunk_size))
+      return failed(op, "resizing", e);
   }
   if (chunks <= have) {
     // The header first: what it does not count is made anew when the stripe object grows.
@@ -205,10 +201,8 @@ failure node_operations::resize_claimed(operation& op, io_worker& w) {
     const space_there there(folder_.path());
     if (error == 0) error = s.lengthen(have, chunks, !f.sparse);
     if (error == 0) error = s.set_chunks(chunks, cuts);
-    if (error == ENOSPC)
-      more = there.text(f.sparse ? 0 : (chunks - have) * sizeof(checksum_entry) + growth);
-    if (error != 0 && s.cut_off(have) != 0)
-      more += "; the space that was reserved in part could not be given back";
+    if (error == ENOSPC) more = there.text(f.sparse ? 0 : (chunks - have) * sizeof(checksum_entry) + growth);
+    if (error != 0 && s.cut_off(have) != 0) more += "; the space that was reserved in part could not be given back";
   }
   if (error == 0 && h.generation < f.generation) error = s.advance(f.generation, f.claim);
   return error == 0 ? failure{} : failed(op, "resizing", error, more);
@@ -276,8 +270,7 @@ failure node_operations::advance_claimed(operation& op) {
   if (h.generation > wanted) {
     failure f = damaged(op, what,
                         "it is of generation " + std::to_string(h.generation) +
-                            " of the file, the metadata know generation " +
-                            std::to_string(wanted - 1) +
+                            " of the file, the metadata know generation " + std::to_string(wanted - 1) +
                             ": the database is an old copy, or the stripe object of another time; "
                             "put the newest copy back");
     f.code = errc::conflict;
@@ -354,8 +347,7 @@ step_result node_operations::verify(operation& op, io_worker& w) {
         return step_result::ended;
       }
       if ((op.result = commits_.lost_with_power(op, "verification"))) return step_result::ended;
-      op.chunks =
-          std::min(there, in_chunks(op.file->striping.object_size(op.stripe_index, op.file->size)));
+      op.chunks = std::min(there, in_chunks(op.file->striping.object_size(op.stripe_index, op.file->size)));
       op.next_cost = verify_slice * chunk_size;
     }
     const chunk_range slice{op.chunk, std::min(op.chunk + verify_slice, op.chunks)};
@@ -384,9 +376,7 @@ failure node_operations::verify_claimed(operation& op, io_worker& w) {
   for (const chunk_range& r : op.claim.ranges)
     if (failure e = commits_.check(op, w, r)) return e;
   for (const bad_chunk& b : op.bad) {
-    ++(b.found == verdict::torn   ? op.report.torn
-       : b.found == verdict::lost ? op.report.lost
-                                  : op.report.corrupt);
+    ++(b.found == verdict::torn ? op.report.torn : b.found == verdict::lost ? op.report.lost : op.report.corrupt);
     if (op.report.problems.size() < 100) op.report.problems.push_back(chunk_text(op, b));
   }
   return {};
@@ -413,10 +403,10 @@ failure node_operations::permit(operation& op) {
     const int e = set_access(path, object_mode(p), p.owner, p.group);
     if (e == 0 || (e == ENOENT && (path == undo || path == folder_.sides(id)))) continue;
     const bool whose = e == EPERM && ::stat(path.c_str(), &st) == 0;
-    return failed(op, what, e,
-                  whose ? "its stripe object belongs to user " + std::to_string(st.st_uid) +
-                              ": only he or root can do that"
-                        : "");
+    return failed(
+        op, what, e,
+        whose ? "its stripe object belongs to user " + std::to_string(st.st_uid) + ": only he or root can do that"
+              : "");
   }
   return {};
 }
@@ -446,8 +436,7 @@ failure node_operations::list(operation& op) {
   const int e = folder_.list(op.ids);
   if (e == 0) return {};
   const std::error_code code(e, std::generic_category());
-  return {code,
-          "node " + folder_.path().string() + ": listing its stripe objects failed: " + code.message()};
+  return {code, "node " + folder_.path().string() + ": listing its stripe objects failed: " + code.message()};
 }
 
 }  // namespace ooc::storage

@@ -23,11 +23,11 @@ struct operation {
   shape_ptr file;
   std::uint32_t stripe_index = 0;
   request_ptr wanted;
-  std::byte* memory = nullptr;  ///< of a write: only read
-  std::optional<io_part> part;  ///< read, write: instead of `wanted`
-  std::uint32_t* sums = nullptr;       ///< of the part; of a write: only read
-  checking who = checking::here;       ///< read of a part
-  std::uint64_t old_size = 0;   ///< resize
+  std::byte* memory = nullptr;    ///< of a write: only read
+  std::optional<io_part> part;    ///< read, write: instead of `wanted`
+  std::uint32_t* sums = nullptr;  ///< of the part; of a write: only read
+  checking who = checking::here;  ///< read of a part
+  std::uint64_t old_size = 0;     ///< resize
 
   failure result;
   verify_report report;                    ///< verify
@@ -39,7 +39,7 @@ struct operation {
   std::uint64_t next_cost = 0;  ///< of the next step, in bytes; beside those of a part
   std::uint64_t chunk = 0;      ///< verify: the first that was not looked at
   std::uint64_t chunks = 0;     ///< verify: that there are
-  bool claimed = false;  ///< the claim has been granted
+  bool claimed = false;         ///< the claim has been granted
   std::shared_ptr<stripe_object> target;
   std::vector<region> regions;
   std::uint64_t bytes = 0;  ///< in all regions on the node

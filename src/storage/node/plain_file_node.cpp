@@ -1,7 +1,7 @@
 // See plain_file_node.hpp.
 //
-// Operations are jobs of threads (job_threads.hpp), each of which has engines and lists of its own.  Destruction waits for
-// all that was submitted; a completion may drop the last reference to the node.
+// Operations are jobs of threads (job_threads.hpp), each of which has engines and lists of its own.  Destruction waits
+// for all that was submitted; a completion may drop the last reference to the node.
 #include "storage/node/plain_file_node.hpp"
 
 #include <sys/stat.h>
@@ -35,8 +35,7 @@ struct plain_operation {
 
 /// The engines that one thread owns.
 struct plain_worker {
-  explicit plain_worker(bool io_uring)
-      : engine(make_transfer_engine(io_uring)), copier(make_plain_engine()) {}
+  explicit plain_worker(bool io_uring) : engine(make_transfer_engine(io_uring)), copier(make_plain_engine()) {}
 
   std::unique_ptr<transfer_engine> engine;
   std::unique_ptr<transfer_engine> copier;  ///< for writes to the page cache
@@ -73,8 +72,7 @@ class plain_transfers {
     if (!reads) {
       if (!file_->writable) return failed(reads, EBADF, 0);
       if (overlap(w.regions))
-        return {errc::invalid_request,
-                "writing '" + file_->path + "': regions of the request overlap in the file"};
+        return {errc::invalid_request, "writing '" + file_->path + "': regions of the request overlap in the file"};
       // A write past the end would make the file longer, with zeros in between.
       if (const failure f = still_there(op.wanted->file_end(), reads)) return f;
     }
@@ -103,8 +101,7 @@ class plain_transfers {
       left -= bytes;
     };
     const std::uint64_t within = at % page_bytes;
-    if (direct_.load(std::memory_order_relaxed) &&
-        reinterpret_cast<std::uintptr_t>(to) % page_bytes == within) {
+    if (direct_.load(std::memory_order_relaxed) && reinterpret_cast<std::uintptr_t>(to) % page_bytes == within) {
       if (within != 0) add(w.buffered, std::min(left, page_bytes - within));
       add(w.direct, left / page_bytes * page_bytes);
     }
@@ -135,8 +132,7 @@ class plain_transfers {
         bytes += t.done;
         if (t.error != 0 && !result) result = failed(reads, t.error, t.offset + t.done);
       }
-      counters.add(reads ? &io_stats::device_reads : &io_stats::device_writes,
-                   list->extents.size());
+      counters.add(reads ? &io_stats::device_reads : &io_stats::device_writes, list->extents.size());
       counters.add(reads ? &io_stats::device_bytes_read : &io_stats::device_bytes_written, bytes);
       list->clear();
     }
@@ -152,8 +148,7 @@ class plain_transfers {
     return {std::make_error_code(std::errc::io_error),
             std::string(reads ? "reading" : "writing") + " '" + file_->path +
                 "': somebody has cut the file off: it has " + std::to_string(has) +
-                " bytes now, and the array reaches to byte " + std::to_string(file_->begin + end) +
-                " there"};
+                " bytes now, and the array reaches to byte " + std::to_string(file_->begin + end) + " there"};
   }
 
   failure sync() {
@@ -169,8 +164,8 @@ class plain_transfers {
 
   failure failed(bool reads, int error, std::uint64_t at) const {
     const std::error_code code(error, std::generic_category());
-    return {code, std::string(reads ? "reading" : "writing") + " '" + file_->path + "' at byte " +
-                      std::to_string(at) + ": " + code.message()};
+    return {code, std::string(reads ? "reading" : "writing") + " '" + file_->path + "' at byte " + std::to_string(at) +
+                      ": " + code.message()};
   }
 
   const std::shared_ptr<const plain_file> file_;
@@ -184,14 +179,11 @@ class plain_file_node final : public io_service {
       : transfers_(std::make_shared<plain_transfers>(std::move(file))),
         threads_(options.workers, [io_uring = options.io_uring] { return plain_worker(io_uring); }) {}
 
-  void read(shape_ptr file, std::uint32_t, request_ptr r, std::byte* memory,
-            completion done) override {
+  void read(shape_ptr file, std::uint32_t, request_ptr r, std::byte* memory, completion done) override {
     submit({plain_kind::read, std::move(file), std::move(r), memory, std::move(done)});
   }
-  void write(shape_ptr file, std::uint32_t, request_ptr r, const std::byte* memory,
-             completion done) override {
-    submit({plain_kind::write, std::move(file), std::move(r), const_cast<std::byte*>(memory),
-                   std::move(done)});
+  void write(shape_ptr file, std::uint32_t, request_ptr r, const std::byte* memory, completion done) override {
+    submit({plain_kind::write, std::move(file), std::move(r), const_cast<std::byte*>(memory), std::move(done)});
   }
   void sync(shape_ptr file, std::uint32_t, completion done) override {
     submit({plain_kind::sync, std::move(file), nullptr, nullptr, std::move(done)});
@@ -204,20 +196,13 @@ class plain_file_node final : public io_service {
   void advance(shape_ptr, std::uint32_t, completion done) override { done({}); }
 
   void create(shape_ptr, std::uint32_t, completion done) override { done(refusal("made")); }
-  void resize(shape_ptr, std::uint32_t, std::uint64_t, completion done) override {
-    done(refusal("resized"));
-  }
+  void resize(shape_ptr, std::uint32_t, std::uint64_t, completion done) override { done(refusal("resized")); }
   void remove(shape_ptr, completion done) override { done(refusal("removed")); }
-  void verify(shape_ptr, std::uint32_t,
-              std::function<void(const failure&, verify_report)> done) override {
+  void verify(shape_ptr, std::uint32_t, std::function<void(const failure&, verify_report)> done) override {
     done(refusal("verified: it has no checksums, and cannot be"), {});
   }
-  void list(std::function<void(const failure&, std::vector<file_id>)> done) override {
-    done({}, {});
-  }
-  void find_locality(std::function<void(const failure&, locality)> done) override {
-    done({}, locality::none);
-  }
+  void list(std::function<void(const failure&, std::vector<file_id>)> done) override { done({}, {}); }
+  void find_locality(std::function<void(const failure&, locality)> done) override { done({}, locality::none); }
 
   std::string name() const override { return transfers_->file().path; }
   io_stats stats() const override { return transfers_->counters.snapshot(); }

@@ -23,10 +23,10 @@
 namespace ooc::storage {
 
 struct plain_file {
-  std::string path;           ///< for messages
-  file_descriptor file;       ///< through the page cache
-  file_descriptor direct;     ///< past it; none: everything goes through it
-  std::uint64_t begin = 0;    ///< where in the file the requests' byte 0 is
+  std::string path;         ///< for messages
+  file_descriptor file;     ///< through the page cache
+  file_descriptor direct;   ///< past it; none: everything goes through it
+  std::uint64_t begin = 0;  ///< where in the file the requests' byte 0 is
   bool writable = false;
 };
 

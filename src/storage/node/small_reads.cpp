@@ -83,8 +83,7 @@ bool page_cache_read(stripe_object& s, const io_part& part, std::byte* memory, s
   return true;
 }
 
-bool read_whole_chunks(stripe_object& s, std::uint64_t node_offset, std::byte* memory,
-                       std::size_t bytes) noexcept {
+bool read_whole_chunks(stripe_object& s, std::uint64_t node_offset, std::byte* memory, std::size_t bytes) noexcept {
   std::uint32_t sums[max_quick_bytes / chunk_size];
   const std::uint64_t first = node_offset / chunk_size, n = bytes / chunk_size;
   if (node_offset % chunk_size != 0 || bytes % chunk_size != 0 || n == 0 || bytes > max_quick_bytes) return false;

@@ -16,7 +16,6 @@ bool page_cache_read(stripe_object& s, const io_part& part, std::byte* memory, s
 
 /// Reads whole chunks to aligned memory and verifies them, waiting for the disk.  False where that takes more than
 /// a read: chunks never written or being overwritten, checksums that do not match, errors.  At most max_quick_bytes.
-bool read_whole_chunks(stripe_object& s, std::uint64_t node_offset, std::byte* memory,
-                       std::size_t bytes) noexcept;
+bool read_whole_chunks(stripe_object& s, std::uint64_t node_offset, std::byte* memory, std::size_t bytes) noexcept;
 
 }  // namespace ooc::storage

@@ -49,9 +49,7 @@ constexpr std::uint64_t first_group = page + first_marks * entries_of_region;
 constexpr std::uint64_t later_group = page + marks_of_page * entries_of_region;
 constexpr std::uint32_t touched = 0x80000000U;
 
-bool zeros(checksum_entry e) noexcept {
-  return e == checksum_entry{};
-}
+bool zeros(checksum_entry e) noexcept { return e == checksum_entry{}; }
 
 }  // namespace
 
@@ -72,17 +70,14 @@ std::uint64_t checksum_file::mark_offset(std::uint64_t region) noexcept {
 std::uint64_t checksum_file::together(std::uint64_t chunk, std::uint64_t count) noexcept {
   constexpr std::uint64_t in_first = first_marks * region_chunks;
   constexpr std::uint64_t in_later = marks_of_page * region_chunks;
-  const std::uint64_t left =
-      chunk < in_first ? in_first - chunk : in_later - (chunk - in_first) % in_later;
+  const std::uint64_t left = chunk < in_first ? in_first - chunk : in_later - (chunk - in_first) % in_later;
   return std::min(left, count);
 }
 
 int checksum_file::read(std::uint64_t chunk, std::span<checksum_entry> out, bool* untouched) const noexcept {
   for (std::size_t at = 0; at < out.size();) {
     const auto n = static_cast<std::size_t>(together(chunk + at, out.size() - at));
-    if (const int e = read_whole(fd(), out.data() + at, n * sizeof(checksum_entry),
-                                 entry_offset(chunk + at)))
-      return e;
+    if (const int e = read_whole(fd(), out.data() + at, n * sizeof(checksum_entry), entry_offset(chunk + at))) return e;
     at += n;
   }
   // Marks are looked at only where there are zeros: in regions never written to, or damaged.
@@ -121,8 +116,7 @@ int checksum_file::write(std::uint64_t chunk, std::span<const checksum_entry> en
   for (std::size_t i = 0; i < entries.size(); ++i) on_disk[i] = seeded(chunk + i, entries[i]);
   for (std::size_t at = 0; at < entries.size();) {
     const auto n = static_cast<std::size_t>(together(chunk + at, entries.size() - at));
-    if (const int e = write_whole(fd(), on_disk.data() + at, n * sizeof(checksum_entry),
-                                  entry_offset(chunk + at)))
+    if (const int e = write_whole(fd(), on_disk.data() + at, n * sizeof(checksum_entry), entry_offset(chunk + at)))
       return e;
     at += n;
   }
@@ -150,8 +144,7 @@ int checksum_file::is_touched(std::uint64_t region, bool& touched) const noexcep
   return 0;
 }
 
-int checksum_file::touch(std::uint64_t first, std::uint64_t count, std::uint64_t syncs,
-                    std::uint64_t chunks) const {
+int checksum_file::touch(std::uint64_t first, std::uint64_t count, std::uint64_t syncs, std::uint64_t chunks) const {
   for (std::uint64_t r = first / region_chunks; r <= (first + count - 1) / region_chunks; ++r) {
     mark m;
     if (const int e = read_mark(r, m)) return e;
@@ -169,8 +162,7 @@ int checksum_file::replace_zeros(std::uint64_t region, std::uint64_t chunks, std
   if (first >= chunks) return 0;
   std::array<checksum_entry, region_chunks> e;
   const auto n = static_cast<std::size_t>(std::min((region + 1) * region_chunks, chunks) - first);
-  if (const int error = read_whole(fd(), e.data(), n * sizeof(checksum_entry), entry_offset(first)))
-    return error;
+  if (const int error = read_whole(fd(), e.data(), n * sizeof(checksum_entry), entry_offset(first))) return error;
   for (std::size_t i = 0; i < n;) {
     std::size_t end = i;
     while (end < n && zeros(e[end])) ++end;
@@ -236,8 +228,7 @@ int checksum_file::read_header(checksum_header& h) const noexcept {
   h.crc = 0;
   const bool intact = crc32c(&h, sizeof h) == crc;
   h.crc = crc;
-  return intact && h.magic == expected.magic && h.version == expected.version &&
-                 h.chunk_bytes == expected.chunk_bytes
+  return intact && h.magic == expected.magic && h.version == expected.version && h.chunk_bytes == expected.chunk_bytes
              ? 0
              : EINVAL;
 }
@@ -248,8 +239,6 @@ int checksum_file::write_header(checksum_header h) const noexcept {
   return write_whole(fd(), &h, sizeof h, 0);
 }
 
-int checksum_file::make_durable() const noexcept {
-  return ::fdatasync(fd()) == 0 ? 0 : errno;
-}
+int checksum_file::make_durable() const noexcept { return ::fdatasync(fd()) == 0 ? 0 : errno; }
 
 }  // namespace ooc::storage

@@ -33,8 +33,7 @@
 
 namespace ooc::storage {
 
-static_assert(std::endian::native == std::endian::little,
-              "the disk format is written as it lies in memory");
+static_assert(std::endian::native == std::endian::little, "the disk format is written as it lies in memory");
 
 struct checksum_entry {
   std::uint32_t current = 0;  ///< CRC32C of the chunk as it was last completed, 0: never written
@@ -75,9 +74,9 @@ struct checksum_header {
   std::uint64_t generation = 0;  ///< of the last opening for writing; see store_core
   std::uint32_t fill_bytes = 0;
   std::uint32_t fill_sum = 0;
-  std::array<char, 16> codec{};               ///< reserved: how chunks are packed; zeros: as they are
-  std::uint32_t copies = 0;                   ///< reserved: further copies of the stripe object
-  std::uint32_t copy = 0;                     ///< reserved: which of them this is
+  std::array<char, 16> codec{};  ///< reserved: how chunks are packed; zeros: as they are
+  std::uint32_t copies = 0;      ///< reserved: further copies of the stripe object
+  std::uint32_t copy = 0;        ///< reserved: which of them this is
   /// With size_unsynced: the stripe object was made, or its size changed, since the last sync, and at every moment
   /// since then it had at least so many chunks.  A loss of power may have taken the others.
   std::uint64_t synced_chunks = 0;
@@ -93,9 +92,7 @@ struct checksum_header {
 
   /// Whether data may go out: a loss of power finds out that they were unsynced.
   bool says_unsynced(const boot_id& boot) const noexcept { return unsynced == boot && (flags & unsynced_known) != 0; }
-  object_identity identity() const noexcept {
-    return {store, id, stripe_index, sn, nn, sf, fill_bytes, fill_sum};
-  }
+  object_identity identity() const noexcept { return {store, id, stripe_index, sn, nn, sf, fill_bytes, fill_sum}; }
   /// Ends the claims that one that begins now does not go together with.  True where that changes something.
   bool end_claims_before(const write_claim& c) noexcept {
     const std::uint64_t alone = std::max(alone_since, c.since);
@@ -123,8 +120,8 @@ static_assert(sizeof(checksum_header) == 512 && offsetof(checksum_header, unsync
               offsetof(checksum_header, required) == 84 && offsetof(checksum_header, sf) == 88 &&
               offsetof(checksum_header, generation) == 104 && offsetof(checksum_header, codec) == 120 &&
               offsetof(checksum_header, synced_chunks) == 144 && offsetof(checksum_header, alone_since) == 152 &&
-              offsetof(checksum_header, cuts) == 168 &&
-              offsetof(checksum_header, commit) == 176 && offsetof(checksum_header, reserved) == 184);
+              offsetof(checksum_header, cuts) == 168 && offsetof(checksum_header, commit) == 176 &&
+              offsetof(checksum_header, reserved) == 184);
 
 /// The boot that this machine is in; all ones where the kernel does not say.
 const boot_id& this_boot();
@@ -158,8 +155,7 @@ class checksum_file {
  public:
   static constexpr std::uint64_t region_chunks = 1024;  ///< 4 MiB of data share a mark
 
-  checksum_file(file_descriptor fd, const object_seeds& seeds) noexcept
-      : fd_(std::move(fd)), seeds_(seeds) {}
+  checksum_file(file_descriptor fd, const object_seeds& seeds) noexcept : fd_(std::move(fd)), seeds_(seeds) {}
 
   int fd() const noexcept { return fd_.get(); }
   const object_seeds& seeds() const noexcept { return seeds_; }
@@ -223,9 +219,7 @@ class checksum_file {
 
   /// Entries [chunk, ...) that lie together on disk, of at most `count`.
   static std::uint64_t together(std::uint64_t chunk, std::uint64_t count) noexcept;
-  bool intact(std::uint64_t region, const mark& m) const noexcept {
-    return m.check == seeds_.of_mark(region, m.value);
-  }
+  bool intact(std::uint64_t region, const mark& m) const noexcept { return m.check == seeds_.of_mark(region, m.value); }
   int read_mark(std::uint64_t region, mark& m) const noexcept;
   int write_mark(std::uint64_t region, std::uint32_t value) const noexcept;
   int replace_zeros(std::uint64_t region, std::uint64_t chunks, std::uint64_t from = 0) const;

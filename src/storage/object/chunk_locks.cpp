@@ -9,9 +9,7 @@ namespace {
 bool conflict(const chunk_locks::claim& a, const chunk_locks::claim& b) {
   if (!a.exclusive && !b.exclusive) return false;
   if (a.ranges.empty() || b.ranges.empty()) return false;
-  if (a.ranges.back().end <= b.ranges.front().first ||
-      b.ranges.back().end <= a.ranges.front().first)
-    return false;
+  if (a.ranges.back().end <= b.ranges.front().first || b.ranges.back().end <= a.ranges.front().first) return false;
   auto i = a.ranges.begin();
   auto j = b.ranges.begin();
   while (i != a.ranges.end() && j != b.ranges.end()) {
@@ -26,17 +24,15 @@ bool conflict(const chunk_locks::claim& a, const chunk_locks::claim& b) {
 }
 
 bool conflict(const chunk_locks::claim& c, const std::list<chunk_locks::claim*>& others) {
-  return std::any_of(others.begin(), others.end(),
-                     [&](const chunk_locks::claim* o) { return conflict(c, *o); });
+  return std::any_of(others.begin(), others.end(), [&](const chunk_locks::claim* o) { return conflict(c, *o); });
 }
 
 }  // namespace
 
 bool chunk_locks::lock(claim& c) {
-  assert(std::adjacent_find(c.ranges.begin(), c.ranges.end(),
-                            [](const chunk_range& a, const chunk_range& b) {
-                              return a.end > b.first;
-                            }) == c.ranges.end());
+  assert(std::adjacent_find(c.ranges.begin(), c.ranges.end(), [](const chunk_range& a, const chunk_range& b) {
+           return a.end > b.first;
+         }) == c.ranges.end());
   lock_guard lock(mutex_);
   if (conflict(c, granted_) || conflict(c, parked_)) {
     parked_.push_back(&c);

@@ -23,9 +23,7 @@ struct object_error {
   std::uint64_t offset = 0;       ///< byte of the stripe object
   const char* step = "";          ///< what was being done
 
-  explicit operator bool() const noexcept {
-    return error != 0 || unreadable(found);
-  }
+  explicit operator bool() const noexcept { return error != 0 || unreadable(found); }
 };
 
 /// A chunk, or a run of chunks, and the memory that its bytes come to or from.
@@ -40,9 +38,7 @@ struct chunk_slot {
 };
 
 /// True where direct transfers reach the memory.
-inline bool aligned(const std::byte* p) noexcept {
-  return reinterpret_cast<std::uintptr_t>(p) % chunk_size == 0;
-}
+inline bool aligned(const std::byte* p) noexcept { return reinterpret_cast<std::uintptr_t>(p) % chunk_size == 0; }
 
 class io_worker {
  public:
@@ -64,9 +60,7 @@ class io_worker {
   int load_sums(const stripe_object& s, bool& untouched);
 
   /// Bounce buffer: memory for chunks, a spare chunk, and a place for bytes that nobody wants.
-  std::byte* bounce_chunk(std::size_t i) const noexcept {
-    return buffer_.get() + sink_bytes + (i + 1) * chunk_size;
-  }
+  std::byte* bounce_chunk(std::size_t i) const noexcept { return buffer_.get() + sink_bytes + (i + 1) * chunk_size; }
   std::size_t bounce_chunks() const noexcept { return bounce_chunks_; }
   std::byte* spare() const noexcept { return buffer_.get() + sink_bytes; }
   std::byte* sink() const noexcept { return buffer_.get(); }

@@ -18,8 +18,7 @@ int node_folder::list(std::vector<file_id>& ids) const {
   namespace fs = std::filesystem;
   std::error_code code;
   // Either file counts: a creation or removal that was interrupted leaves one of them.
-  for (fs::directory_iterator group(path_ / "shares", code), end; !code && group != end;
-       group.increment(code)) {
+  for (fs::directory_iterator group(path_ / "shares", code), end; !code && group != end; group.increment(code)) {
     if (!group->is_directory()) continue;
     for (fs::directory_iterator file(*group, code); !code && file != end; file.increment(code)) {
       const std::string name = file->path().filename().string();

@@ -18,13 +18,10 @@ std::string uuid_text(const store_id& id) {
   return s;
 }
 
-std::string number(std::uint64_t n) {
-  return std::to_string(n);
-}
+std::string number(std::uint64_t n) { return std::to_string(n); }
 
 std::string geometry(const object_identity& s) {
-  return "(first node " + number(s.sn) + ", " + number(s.nn) + " nodes, stripes of " +
-         number(s.sf) + " bytes)";
+  return "(first node " + number(s.sn) + ", " + number(s.nn) + " nodes, stripes of " + number(s.sf) + " bytes)";
 }
 
 }  // namespace
@@ -43,8 +40,7 @@ store_id store_id_from(std::string_view uuid) {
     id[digits / 2] = static_cast<std::uint8_t>(id[digits / 2] << 4 | v);
     ++digits;
   }
-  if (digits != 32)
-    throw usage_error(errc::not_a_store, "'" + std::string(uuid) + "' is not the UUID of a store");
+  if (digits != 32) throw usage_error(errc::not_a_store, "'" + std::string(uuid) + "' is not the UUID of a store");
   return id;
 }
 
@@ -64,16 +60,14 @@ std::string difference(const object_identity& wanted, const object_identity& fou
     return "the stripe object belongs to store " + uuid_text(found.store) + ", not to this one (" +
            uuid_text(wanted.store) + "); put this store's own back";
   if (found.id != wanted.id)
-    return "the stripe object is that of file number " + number(found.id) + ", not of " +
-           number(wanted.id) + ": files of the node's folder were exchanged; put each back";
+    return "the stripe object is that of file number " + number(found.id) + ", not of " + number(wanted.id) +
+           ": files of the node's folder were exchanged; put each back";
   if (found.stripe_index != wanted.stripe_index)
     return "the stripe object is number " + number(found.stripe_index) + " of the file, number " +
-           number(wanted.stripe_index) +
-           " belongs here: the files of two nodes were exchanged; put each back";
+           number(wanted.stripe_index) + " belongs here: the files of two nodes were exchanged; put each back";
   if (found.sn != wanted.sn || found.nn != wanted.nn || found.sf != wanted.sf)
-    return "the stripe object was made with another striping " + geometry(found) +
-           " than the metadata say " + geometry(wanted) +
-           ": the database or the stripe object was changed or is of another time; put its own back";
+    return "the stripe object was made with another striping " + geometry(found) + " than the metadata say " +
+           geometry(wanted) + ": the database or the stripe object was changed or is of another time; put its own back";
   if (found.fill_bytes != wanted.fill_bytes || found.fill_sum != wanted.fill_sum)
     return "the stripe object was made with another fill value than the metadata say: the database "
            "or the stripe object was changed; put its own back";

@@ -20,14 +20,10 @@ constexpr auto pause_after_yielding = 500us;
 constexpr std::uint64_t whole_object = 0;  // the first of all lock bytes
 constexpr std::uint64_t chunks_per_region = range_locks::region_bytes / chunk_size;
 
-std::uint64_t lock_byte(std::uint64_t region) {
-  return region + 1;
-}
+std::uint64_t lock_byte(std::uint64_t region) { return region + 1; }
 
 // The byte by which a process says that it waits for lock `byte`.
-std::uint64_t waiting_byte(std::uint64_t byte) {
-  return (std::uint64_t{1} << 61) + byte;
-}
+std::uint64_t waiting_byte(std::uint64_t byte) { return (std::uint64_t{1} << 61) + byte; }
 
 struct flock one_byte(std::uint64_t byte, short type) {
   struct flock l {};
@@ -60,8 +56,7 @@ int range_locks::lock_chunks(const std::vector<chunk_range>& chunks, hold& h) {
   for (const chunk_range& c : chunks) {
     if (c.first >= c.end) continue;
     const std::uint64_t end = lock_byte((c.end - 1) / chunks_per_region) + 1;
-    for (std::uint64_t b = std::max(lock_byte(c.first / chunks_per_region), h.held_.back() + 1);
-         b < end; ++b) {
+    for (std::uint64_t b = std::max(lock_byte(c.first / chunks_per_region), h.held_.back() + 1); b < end; ++b) {
       assert(b > h.held_.back());  // the order in which everybody waits
       if (h.held_.size() == h.held_.capacity()) h.held_.reserve(2 * h.held_.size());
       if (const int e = acquire(b, shared_ ? F_RDLCK : F_WRLCK)) return e;
@@ -84,8 +79,7 @@ int range_locks::acquire(std::uint64_t byte, short type) {
   unique_lock lock(mutex_);
   for (;;) {
     state& s = states_[byte];  // a map: stays where it is while others come and go
-    if (s.holders > 0 &&
-        (std::chrono::steady_clock::now() - s.since < undisturbed || !wanted_elsewhere(byte))) {
+    if (s.holders > 0 && (std::chrono::steady_clock::now() - s.since < undisturbed || !wanted_elsewhere(byte))) {
       ++s.holders;
       return 0;
     }

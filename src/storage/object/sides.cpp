@@ -44,8 +44,8 @@ void copy_bits(side_bits& to, const side_bits& from, std::uint64_t first, std::u
 
 const chunk_places::looked_up& chunk_places::here(std::uint64_t chunk) const noexcept {
   const std::uint64_t region = chunk / region_chunks;
-  const auto r = std::partition_point(regions_.begin(), regions_.end(),
-                                      [&](const looked_up& x) { return x.region < region; });
+  const auto r =
+      std::partition_point(regions_.begin(), regions_.end(), [&](const looked_up& x) { return x.region < region; });
   assert(r != regions_.end() && r->region == region);
   return *r;
 }

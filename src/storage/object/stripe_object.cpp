@@ -10,7 +10,6 @@
 #include <string>
 #include <thread>
 
-
 namespace ooc::storage {
 namespace {
 
@@ -20,13 +19,9 @@ int open_data(const std::filesystem::path& path, int flags, file_descriptor& fd)
 }
 
 // A process that may not write may still read.
-bool is_forbidden(int error) {
-  return error == EACCES || error == EROFS || error == EPERM;
-}
+bool is_forbidden(int error) { return error == EACCES || error == EROFS || error == EPERM; }
 
-int flush_file(int fd) {
-  return ::fdatasync(fd) == 0 ? 0 : errno;
-}
+int flush_file(int fd) { return ::fdatasync(fd) == 0 ? 0 : errno; }
 
 int make_name_durable(const std::filesystem::path& file) {
   const std::filesystem::path folder = file.parent_path();
@@ -37,7 +32,7 @@ int make_name_durable(const std::filesystem::path& file) {
 }  // namespace
 
 stripe_object::stripe_object(const node_folder& folder, const object_identity& who, file_descriptor direct,
-             file_descriptor buffered, checksum_file sums, int read_only)
+                             file_descriptor buffered, checksum_file sums, int read_only)
     : identity_(who),
       data_path_(folder.data(who.id)),
       read_only_(read_only),
@@ -48,8 +43,8 @@ stripe_object::stripe_object(const node_folder& folder, const object_identity& w
       ranges_(sums_.fd(), read_only != 0),
       undo_(folder.undo(who.id), sums_.seeds().of_undo(), sums_.fd()) {}
 
-int stripe_object::open(const node_folder& folder, const object_identity& who, bool direct_io,
-                std::uint64_t chunks, std::shared_ptr<stripe_object>& out, std::string& why) {
+int stripe_object::open(const node_folder& folder, const object_identity& who, bool direct_io, std::uint64_t chunks,
+                        std::shared_ptr<stripe_object>& out, std::string& why) {
   const file_id id = who.id;
   file_descriptor sums, direct, buffered;
   const auto open_files = [&](int access) {
@@ -80,13 +75,15 @@ int stripe_object::open(const node_folder& folder, const object_identity& who, b
   why = difference(who, h.identity());
   constexpr std::uint32_t known = checksum_header::size_unsynced | checksum_header::two_sides;
   if (const auto unknown = h.required & ~known; why.empty() && unknown != 0)
-    why = "it uses a feature that this release does not know (number " +
-          std::to_string(unknown) + "); use a later release";
+    why = "it uses a feature that this release does not know (number " + std::to_string(unknown) +
+          "); use a later release";
   if (why.empty() && (h.required & checksum_header::two_sides) != 0) {
     file_descriptor sides;
     error = open_data(folder.sides(id), read_only != 0 ? O_RDONLY : O_RDWR, sides);
-    if (error == ENOENT) why = "its file of sides ('.side') is missing";
-    else if (error != 0) return error;
+    if (error == ENOENT)
+      why = "its file of sides ('.side') is missing";
+    else if (error != 0)
+      return error;
     s->sides_.use(side_file(std::move(sides), seeds));
   }
   if (!why.empty()) return EUCLEAN;
@@ -136,7 +133,8 @@ int stripe_object::mark_unsynced(checksum_header& h, std::uint64_t commit) {
 }
 
 // Others see the mark before it is durable, and must not take it for that.  Processes that mark at the same time write
-// the same bytes, but for the flag, without which the next one only makes it durable once more; a sync excludes them all.
+// the same bytes, but for the flag, without which the next one only makes it durable once more; a sync excludes them
+// all.
 int stripe_object::write_mark(checksum_header& h) const {
   h.unsynced = this_boot();
   h.flags &= ~checksum_header::unsynced_known;
@@ -257,8 +255,7 @@ int stripe_object::recover_from_power_loss() {
     if (r.chunk >= h.chunks) return 0;
     const checksum_entry entry{r.sum, r.sum};
     if (r.sum != 0)
-      if (const int e = write_whole(data_file.get(), r.image, chunk_size, r.chunk * chunk_size))
-        return e;
+      if (const int e = write_whole(data_file.get(), r.image, chunk_size, r.chunk * chunk_size)) return e;
     return sums_.write(r.chunk, {&entry, 1});
   });
   if (error == 0) error = flush_file(data_file.get());

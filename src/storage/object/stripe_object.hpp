@@ -23,9 +23,9 @@
 #include "storage/object/checksum_file.hpp"
 #include "storage/object/chunk_locks.hpp"
 #include "storage/object/node_folder.hpp"
-#include "storage/object/range_locks.hpp"
 #include "storage/object/object_files.hpp"
 #include "storage/object/object_sides.hpp"
+#include "storage/object/range_locks.hpp"
 #include "storage/object/undo_journal.hpp"
 
 namespace ooc::storage {
@@ -99,8 +99,8 @@ class stripe_object {
   bool sync_failed() const noexcept { return sync_failed_.load(); }
 
  private:
-  stripe_object(const node_folder& folder, const object_identity& who, file_descriptor direct,
-        file_descriptor buffered, checksum_file sums, int read_only);
+  stripe_object(const node_folder& folder, const object_identity& who, file_descriptor direct, file_descriptor buffered,
+                checksum_file sums, int read_only);
   int require_nothing_waits(std::string& why);
   int recover_from_power_loss();
   int recover_size(int data_file, const checksum_header& h) const;
@@ -118,8 +118,8 @@ class stripe_object {
   chunk_locks chunks_;
   range_locks ranges_;
   undo_journal undo_;
-  mutex header_;    // writers of the header in this process
-  mutex touching_;  // who prepares regions
+  mutex header_;                              // writers of the header in this process
+  mutex touching_;                            // who prepares regions
   std::atomic<std::uint64_t> generation_{0};  // at least this
   // As in the header.  Claims can be lost on served stores only, where no other process writes it.
   std::atomic<std::uint64_t> alone_since_{0}, together_since_{0};

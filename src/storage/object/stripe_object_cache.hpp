@@ -1,10 +1,10 @@
 // The stripe objects that a node has open, so that a request need not open files.
 //
 // Holds up to `limit` stripe objects, dropping the one that was used longest ago and is not in use, and
-// closes those whose files another process removed when others are opened, and when asked to.  Two `stripe object` objects for
-// one file never exist at the same time: its locks depend on that.  (One that is open for reading only may be
-// left beside a new one until its last reader ends: it counts as another process then, whose locks are shared.)
-// Any thread.
+// closes those whose files another process removed when others are opened, and when asked to.  Two `stripe object`
+// objects for one file never exist at the same time: its locks depend on that.  (One that is open for reading only may
+// be left beside a new one until its last reader ends: it counts as another process then, whose locks are shared.) Any
+// thread.
 //
 // Files are opened, and their undo journals replayed, without the lock: only who wants the same
 // stripe object waits for that.
@@ -31,8 +31,8 @@ class stripe_object_cache {
   /// and `why` as stripe_object::open() does; EUCLEAN where what is there is not this stripe object.
   /// `to_write`: one that is open for reading only is opened anew, for the permissions may have changed.
   /// `chunks`: as many as the file has, for stripe_object::open().
-  int get(const object_identity& who, std::shared_ptr<stripe_object>& out, std::string& why,
-          bool to_write = false, std::uint64_t chunks = 0);
+  int get(const object_identity& who, std::shared_ptr<stripe_object>& out, std::string& why, bool to_write = false,
+          std::uint64_t chunks = 0);
   /// The stripe object if it is open already.
   std::shared_ptr<stripe_object> find(file_id id);
   /// The same for fault handlers: without waiting, and the order of use stays.
@@ -59,7 +59,7 @@ class stripe_object_cache {
   const std::size_t limit_;
   mutex mutex_;
   condition_variable opened_;
-  std::set<file_id> opening_ OOC_GUARDED_BY(mutex_);  // one thread each is opening these
+  std::set<file_id> opening_ OOC_GUARDED_BY(mutex_);          // one thread each is opening these
   std::size_t opened_since_look_ OOC_GUARDED_BY(mutex_) = 0;  // since take_removed()
   order order_ OOC_GUARDED_BY(mutex_);
   std::unordered_map<file_id, order::iterator> by_id_ OOC_GUARDED_BY(mutex_);

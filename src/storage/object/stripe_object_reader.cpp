@@ -13,8 +13,7 @@ constexpr std::size_t batch_slots = 4096;
 }  // namespace
 
 std::vector<chunk_range> chunks_of(std::vector<bad_chunk>& bad) {
-  std::sort(bad.begin(), bad.end(),
-            [](const bad_chunk& a, const bad_chunk& b) { return a.chunk < b.chunk; });
+  std::sort(bad.begin(), bad.end(), [](const bad_chunk& a, const bad_chunk& b) { return a.chunk < b.chunk; });
   std::vector<chunk_range> ranges;
   for (const bad_chunk& b : bad) {
     if (!ranges.empty() && b.chunk <= ranges.back().end)
@@ -26,7 +25,7 @@ std::vector<chunk_range> chunks_of(std::vector<bad_chunk>& bad) {
 }
 
 object_error stripe_object_reader::read(std::span<const region> regions, std::byte* memory, bool bounce_all,
-                               std::vector<bad_chunk>& bad, std::uint32_t* sums, checking who) {
+                                        std::vector<bad_chunk>& bad, std::uint32_t* sums, checking who) {
   who_ = who;
   const bool any_memory = !s_.direct();
   for (const region& p : regions) {
@@ -46,8 +45,8 @@ object_error stripe_object_reader::read(std::span<const region> regions, std::by
         at += n * chunk_size;
         continue;
       }
-      const bool same = !whole && !w_.slots.empty() && w_.slots.back().bounced &&
-                        w_.slots.back().place == places_.of(chunk);
+      const bool same =
+          !whole && !w_.slots.empty() && w_.slots.back().bounced && w_.slots.back().place == places_.of(chunk);
       if (!same) {
         if (bounced_ == w_.bounce_chunks())
           if (const object_error e = flush(bad)) return e;
@@ -63,7 +62,7 @@ object_error stripe_object_reader::read(std::span<const region> regions, std::by
 }
 
 object_error stripe_object_reader::check(std::uint64_t first, std::uint32_t count, std::uint64_t& written,
-                                std::vector<bad_chunk>& bad) {
+                                         std::vector<bad_chunk>& bad) {
   for (std::uint32_t i = 0; i < count; ++i)
     plan_slot({places_.of(first + i), 1, 0, w_.bounce_chunk(bounced_++), true, nullptr});
   const object_error e = flush(bad);
@@ -131,17 +130,14 @@ void stripe_object_reader::judge_slots(std::vector<bad_chunk>& bad) {
       verdict v = never_written ? verdict::fill : judge(*entry, found, seed);
       if (v == verdict::lost && place >= chunks_) v = verdict::fill;
       switch (v) {
-        case verdict::good:
-          break;
+        case verdict::good: break;
         case verdict::fill:
           fill_object_bytes(f_, stripe_index_, chunk * chunk_size, {bytes, chunk_size});
           if (sum != nullptr) *sum = chunk_sum(bytes);
           break;
         case verdict::torn:
         case verdict::corrupt:
-        case verdict::lost:
-          bad.push_back({chunk, v});
-          break;
+        case verdict::lost: bad.push_back({chunk, v}); break;
       }
     }
   }

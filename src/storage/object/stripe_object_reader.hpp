@@ -41,14 +41,12 @@ class stripe_object_reader {
   /// appended to `bad`; the bytes of regions in them are undefined.  `bounce_all`: deliver nothing
   /// that has not been checked in memory of our own.  `sums`, if given, receives the checksum of
   /// each chunk that a region covers whole, in order.
-  object_error read(std::span<const region> regions, std::byte* memory, bool bounce_all,
-                   std::vector<bad_chunk>& bad, std::uint32_t* sums = nullptr,
-                   checking who = checking::here);
+  object_error read(std::span<const region> regions, std::byte* memory, bool bounce_all, std::vector<bad_chunk>& bad,
+                    std::uint32_t* sums = nullptr, checking who = checking::here);
 
   /// Reads chunks [first, first + count) only to check them (count <= bounce_chunks()); adds the
   /// number of those that were ever written to `written`.
-  object_error check(std::uint64_t first, std::uint32_t count, std::uint64_t& written,
-                    std::vector<bad_chunk>& bad);
+  object_error check(std::uint64_t first, std::uint32_t count, std::uint64_t& written, std::vector<bad_chunk>& bad);
 
  private:
   struct copy {

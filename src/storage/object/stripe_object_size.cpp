@@ -30,9 +30,7 @@ int extend_file(int fd, std::uint64_t from, std::uint64_t bytes, bool reserved) 
   if (reserved) {
     int e = 0;
     do {
-      e = ::fallocate(fd, 0, static_cast<off_t>(from), static_cast<off_t>(bytes - from)) == 0
-              ? 0
-              : errno;
+      e = ::fallocate(fd, 0, static_cast<off_t>(from), static_cast<off_t>(bytes - from)) == 0 ? 0 : errno;
     } while (e == EINTR);
     if (e != EOPNOTSUPP) return e;
     e = ::posix_fallocate(fd, static_cast<off_t>(from), static_cast<off_t>(bytes - from));
@@ -69,8 +67,7 @@ int stripe_object::cut_off(std::uint64_t chunks) const {
 int stripe_object::lengthen(std::uint64_t have, std::uint64_t chunks, bool reserved) const {
   const std::uint64_t region_end = checksum_file::regions_for(have) * checksum_file::region_chunks;
   int error = extend_file(sums_.fd(), checksum_file::bytes_for(have), checksum_file::bytes_for(chunks), reserved);
-  if (error == 0)
-    error = sums_.mark_untouched(checksum_file::regions_for(have), checksum_file::regions_for(chunks));
+  if (error == 0) error = sums_.mark_untouched(checksum_file::regions_for(have), checksum_file::regions_for(chunks));
   if (error == 0 && have < region_end) error = sums_.clear(have, std::min(region_end, chunks));
   if (error == 0 && sides_) error = sides_.file().lengthen(chunks, reserved);
   if (error == 0) error = extend_file(data(), have * chunk_size, chunks * chunk_size, reserved);
@@ -81,14 +78,14 @@ int stripe_object::lengthen(std::uint64_t have, std::uint64_t chunks, bool reser
 // itself.  The files get the size that the header says.
 int stripe_object::recover_size(int data_file, const checksum_header& h) const {
   if (const int e = cut_off(h.chunks)) return e;
-  struct stat data_now {}, sums_now {};
+  struct stat data_now {
+  }, sums_now{};
   if (::fstat(data_file, &data_now) != 0 || ::fstat(sums_.fd(), &sums_now) != 0) return errno;
   const std::uint64_t there = static_cast<std::uint64_t>(data_now.st_size) / chunk_size;
   const auto sum_bytes = static_cast<std::uint64_t>(sums_now.st_size);
   // Chunks that were synced are there, or somebody has damaged the files.
   int error = 0;
-  if (there >= h.synced_chunks)
-    error = extend_file(data_file, there * chunk_size, h.chunks * chunk_size, false);
+  if (there >= h.synced_chunks) error = extend_file(data_file, there * chunk_size, h.chunks * chunk_size, false);
   if (error == 0 && sum_bytes >= checksum_file::bytes_for(h.synced_chunks))
     error = extend_file(sums_.fd(), sum_bytes, checksum_file::bytes_for(h.chunks), false);
   return error == 0 ? sums_.mend_new(h.synced_chunks, h.chunks, h.syncs) : error;

@@ -12,14 +12,12 @@ namespace {
 
 constexpr std::size_t written_slots = 1024;
 
-bool needs_base(const chunk_slot& s) noexcept {
-  return s.bounced && s.covered < chunk_size;
-}
+bool needs_base(const chunk_slot& s) noexcept { return s.bounced && s.covered < chunk_size; }
 
 }  // namespace
 
 object_error stripe_object_writer::write(std::span<const region> regions, const std::byte* memory,
-                                const std::uint32_t* given) {
+                                         const std::uint32_t* given) {
   // The engine's lists serve both directions; memory and sums are not written to in this one.
   auto* sums = const_cast<std::uint32_t*>(given);
   assert(!overlap(regions));
@@ -32,8 +30,7 @@ object_error stripe_object_writer::write(std::span<const region> regions, const 
       const std::uint64_t left = p.node_end() - at;
       const std::uint64_t chunk = at / chunk_size;
       const bool whole = within == 0 && left >= chunk_size;
-      const bool same =
-          !w_.slots.empty() && w_.slots.back().bounced && w_.slots.back().place == places_.of(chunk);
+      const bool same = !w_.slots.empty() && w_.slots.back().bounced && w_.slots.back().place == places_.of(chunk);
       // A chunk that has been begun must be finished in its batch.
       if (!same && (planned_ >= io_worker::batch_chunks || w_.slots.size() >= written_slots))
         if (const object_error e = flush()) return e;
@@ -77,8 +74,7 @@ object_error stripe_object_writer::erase_tail(std::uint64_t chunk, std::uint64_t
 void stripe_object_writer::plan_slot(std::uint64_t chunk, chunk_slot slot) {
   slot.place = places_.of(chunk);
   slot.base = places_.base(chunk);
-  assert(!places_.are_chunks() || w_.slots.empty() ||
-         slot.place >= w_.slots.back().place + w_.slots.back().count);
+  assert(!places_.are_chunks() || w_.slots.empty() || slot.place >= w_.slots.back().place + w_.slots.back().count);
   w_.slots.push_back(slot);
   planned_ += slot.count;
 }
@@ -88,8 +84,7 @@ template <class F>
 void stripe_object_writer::each_chunk(F&& f) {
   auto entry = w_.sums.begin();
   for (const chunk_slot& slot : w_.slots)
-    for (std::uint32_t i = 0; i < slot.count; ++i, ++entry)
-      f(slot, *entry, slot.place + i, slot.at + i * chunk_size);
+    for (std::uint32_t i = 0; i < slot.count; ++i, ++entry) f(slot, *entry, slot.place + i, slot.at + i * chunk_size);
 }
 
 // Calls f(slot, bytes) for every chunk that the request covers in part.
@@ -118,8 +113,7 @@ object_error stripe_object_writer::flush() {
   if (!error) {
     for (const patch& p : patches_) std::memcpy(p.to, p.from, p.bytes);
     // (a) what was, and what will be
-    each_chunk([](const chunk_slot& slot, checksum_entry& e, std::uint64_t place,
-                  const std::byte* bytes) {
+    each_chunk([](const chunk_slot& slot, checksum_entry& e, std::uint64_t place, const std::byte* bytes) {
       e.next = slot.sums != nullptr ? slot.sums[place - slot.place] : chunk_sum(bytes);
     });
     if (const int e = put_sums()) error = failed(e, "writing checksums");
@@ -127,8 +121,7 @@ object_error stripe_object_writer::flush() {
   if (!error) {
     // (b) the data
     w_.plan.clear();
-    for (const chunk_slot& slot : w_.slots)
-      w_.plan.add(slot.place * chunk_size, slot.at, slot.count * chunk_size);
+    for (const chunk_slot& slot : w_.slots) w_.plan.add(slot.place * chunk_size, slot.at, slot.count * chunk_size);
     w_.run(s_, direction::write);
     error = w_.first_error("writing data", places_);
     // (c) what is
@@ -167,8 +160,7 @@ object_error stripe_object_writer::resolve() {
   object_error error;
   each_chunk([&](const chunk_slot&, checksum_entry& e, std::uint64_t place, const std::byte*) {
     if (error || e.settled()) return;
-    if (const int failed = settle(place, e, e.next))
-      error = {failed, verdict::good, offset_of(place), "reading data"};
+    if (const int failed = settle(place, e, e.next)) error = {failed, verdict::good, offset_of(place), "reading data"};
   });
   return error;
 }
@@ -176,8 +168,7 @@ object_error stripe_object_writer::resolve() {
 // Looks at a chunk: `e` becomes {sum, sum} if the data are the old ones or `intended`, {0, 0} if a
 // first write left nothing that counts, and stays if the chunk is torn.
 int stripe_object_writer::settle(std::uint64_t place, checksum_entry& e, std::uint32_t intended) {
-  if (const int failed = read_whole(s_.data(), w_.spare(), chunk_size, place * chunk_size))
-    return failed;
+  if (const int failed = read_whole(s_.data(), w_.spare(), chunk_size, place * chunk_size)) return failed;
   const std::uint32_t sum = chunk_sum(w_.spare());
   if (sum == intended || sum == e.current)
     e = {sum, sum};

@@ -31,8 +31,7 @@ class stripe_object_writer {
 
   /// `regions` by node offset, not overlapping.  `sums`, if given: the checksums of the chunks that a
   /// region covers whole, in order.
-  object_error write(std::span<const region> regions, const std::byte* memory,
-                    const std::uint32_t* sums = nullptr);
+  object_error write(std::span<const region> regions, const std::byte* memory, const std::uint32_t* sums = nullptr);
 
   /// Makes the bytes of one chunk from `from` on read as never written; for shrinking.
   object_error erase_tail(std::uint64_t chunk, std::uint64_t from);

@@ -79,8 +79,7 @@ bool continue_transfer(transfer& t, std::span<iovec> memory, direction d, long r
     v.iov_len -= left;
   }
   if (t.count > 0 && result == 0) {
-    for (; t.count > 0; ++t.first, --t.count)
-      std::memset(memory[t.first].iov_base, 0, memory[t.first].iov_len);
+    for (; t.count > 0; ++t.first, --t.count) std::memset(memory[t.first].iov_base, 0, memory[t.first].iov_len);
     t.done = t.bytes;
   }
   return t.count > 0;
@@ -92,8 +91,6 @@ std::unique_ptr<transfer_engine> make_transfer_engine(bool io_uring) {
   return make_plain_engine();
 }
 
-std::unique_ptr<transfer_engine> make_plain_engine() {
-  return std::make_unique<plain_engine>();
-}
+std::unique_ptr<transfer_engine> make_plain_engine() { return std::make_unique<plain_engine>(); }
 
 }  // namespace ooc::storage

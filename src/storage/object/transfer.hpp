@@ -32,7 +32,7 @@ struct transfer {
 
 struct transfer_list {
   static constexpr std::uint64_t max_bytes = std::uint64_t{2} << 20;  ///< of one extent
-  static constexpr std::uint32_t max_regions = 512;                    ///< of one extent
+  static constexpr std::uint32_t max_regions = 512;                   ///< of one extent
 
   std::vector<transfer> extents;
   std::vector<iovec> memory;
@@ -40,9 +40,7 @@ struct transfer_list {
   /// Appends `bytes` at `offset`; joins the last extent where they continue it.
   void add(std::uint64_t offset, std::byte* at, std::uint64_t bytes);
   /// The offset at which add() would join the last extent.
-  std::uint64_t end() const noexcept {
-    return extents.empty() ? 0 : extents.back().offset + extents.back().bytes;
-  }
+  std::uint64_t end() const noexcept { return extents.empty() ? 0 : extents.back().offset + extents.back().bytes; }
   void clear() noexcept {
     extents.clear();
     memory.clear();

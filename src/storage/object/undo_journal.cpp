@@ -88,8 +88,7 @@ int undo_journal::log(std::uint64_t syncs, std::span<const undo_image> images) {
   return 0;
 }
 
-int undo_journal::replay(std::uint64_t syncs,
-                         const std::function<int(const undo_record&)>& restore) {
+int undo_journal::replay(std::uint64_t syncs, const std::function<int(const undo_record&)>& restore) {
   lock_guard lock(mutex_);
   if (const int e = open(false)) return e == ENOENT ? 0 : e;
   return scan(fd_.get(), syncs, restore);
@@ -105,8 +104,7 @@ int undo_journal::waits(std::uint64_t syncs, bool& yes) const {
   });
 }
 
-int undo_journal::scan(int fd, std::uint64_t syncs,
-                       const std::function<int(const undo_record&)>& found) const {
+int undo_journal::scan(int fd, std::uint64_t syncs, const std::function<int(const undo_record&)>& found) const {
   std::uint64_t end = 0;
   if (const int e = file_bytes(fd, end)) return e;
   const auto r = std::make_unique<undo_record>();

@@ -18,8 +18,7 @@ class uring_engine final : public transfer_engine {
 
   bool open() {
     // One thread submits and reaps: newer kernels save interrupts when they know that.
-    if (io_uring_queue_init(depth, &ring_,
-                            IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN) != 0 &&
+    if (io_uring_queue_init(depth, &ring_, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN) != 0 &&
         io_uring_queue_init(depth, &ring_, 0) != 0)
       return false;
     open_ = true;
@@ -61,8 +60,7 @@ class uring_engine final : public transfer_engine {
       io_uring_for_each_cqe(&ring_, head, cqe) {
         const auto index = static_cast<std::size_t>(cqe->user_data);
         ++seen;
-        if (continue_transfer(list.extents[index], list.memory, d, cqe->res))
-          again_.push_back(index);
+        if (continue_transfer(list.extents[index], list.memory, d, cqe->res)) again_.push_back(index);
       }
       io_uring_cq_advance(&ring_, seen);
       in_flight -= seen;
@@ -82,8 +80,7 @@ class uring_engine final : public transfer_engine {
     return true;
   }
 
-  static void prepare(io_uring_sqe* sqe, int fd, direction d, transfer_list& list,
-                      std::size_t index) {
+  static void prepare(io_uring_sqe* sqe, int fd, direction d, transfer_list& list, std::size_t index) {
     const transfer& t = list.extents[index];
     const iovec* v = list.memory.data() + t.first;
     const std::uint64_t at = t.offset + t.done;

@@ -35,33 +35,31 @@ struct entry {
   std::string path;
   std::uint32_t owner = 0;
   std::uint32_t group = 0;
-  std::uint32_t mode = 0;          ///< permission bits as in POSIX
-  std::int64_t created_ns = 0;     ///< since 1970, UTC
-  std::int64_t changed_ns = 0;     ///< last change of these metadata
+  std::uint32_t mode = 0;            ///< permission bits as in POSIX
+  std::int64_t created_ns = 0;       ///< since 1970, UTC
+  std::int64_t changed_ns = 0;       ///< last change of these metadata
   std::int64_t data_changed_ns = 0;  ///< last change of the data, as far as recorded; 0: never
   std::int64_t data_read_ns = 0;     ///< the same of reading
-  std::uint32_t names = 1;         ///< 0: removed, and still in use by who removed it
-  std::string target;              ///< symbolic links only
-  std::uint64_t device = 0;        ///< devices only
-  std::uint64_t size = 0;          ///< bytes; files only
-  std::uint64_t reserved = 0;      ///< bytes that the stripe objects have room for, where that is more
-  ooc::striping striping;          ///< files only
+  std::uint32_t names = 1;           ///< 0: removed, and still in use by who removed it
+  std::string target;                ///< symbolic links only
+  std::uint64_t device = 0;          ///< devices only
+  std::uint64_t size = 0;            ///< bytes; files only
+  std::uint64_t reserved = 0;        ///< bytes that the stripe objects have room for, where that is more
+  ooc::striping striping;            ///< files only
   bool sparse = false;
-  std::uint64_t generation = 0;    ///< counts openings for writing; files only
-  std::uint64_t cuts = 0;          ///< 1, and one more for each time that a file was cut off; 0: not known
-  std::vector<std::byte> fill;     ///< one element's bytes; empty: zeros
+  std::uint64_t generation = 0;  ///< counts openings for writing; files only
+  std::uint64_t cuts = 0;        ///< 1, and one more for each time that a file was cut off; 0: not known
+  std::vector<std::byte> fill;   ///< one element's bytes; empty: zeros
   array_description array;
   std::map<std::string, std::string> attributes;  ///< free, set by users
-  bool in_place = false;           ///< of no store: a file that lies where somebody else has made it; never told to anybody else
-  std::uint64_t lead = 0;          ///< in place: bytes from a page of the file to the first element
-  write_claim claim;               ///< of who has opened it
-  capability_ptr capability;               ///< for the nodes: what the asker may do with a file; see io_service
+  bool in_place = false;  ///< of no store: a file that lies where somebody else has made it; never told to anybody else
+  std::uint64_t lead = 0;     ///< in place: bytes from a page of the file to the first element
+  write_claim claim;          ///< of who has opened it
+  capability_ptr capability;  ///< for the nodes: what the asker may do with a file; see io_service
 };
 
 /// Bytes of a file that its stripe objects have: it may be visible up to there without asking them.
-inline std::uint64_t allocated_size(const entry& e) {
-  return e.reserved > e.size ? e.reserved : e.size;
-}
+inline std::uint64_t allocated_size(const entry& e) { return e.reserved > e.size ? e.reserved : e.size; }
 
 /// Whether a file that grows from `before` to `after` bytes gets stripe objects on nodes where it had none.
 inline bool has_new_objects(const striping& s, std::uint64_t before, std::uint64_t after) {

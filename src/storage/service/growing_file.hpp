@@ -1,21 +1,24 @@
 // A file without extents that is open in this process: as it is known now, and how it becomes longer.
 //
-// Other programs read, write, grow and cut the same file.  What is known here is therefore a snapshot.  It is asked for again
-// where it may be too short (reaching()) or is too old (make_room()), and where nodes have refused a write because another
-// program has cut the file off (learn_of_cut()).  It is replaced only by what was asked for after it was here:
+// Other programs read, write, grow and cut the same file.  What is known here is therefore a snapshot.  It is asked for
+// again where it may be too short (reaching()) or is too old (make_room()), and where nodes have refused a write
+// because another program has cut the file off (learn_of_cut()).  It is replaced only by what was asked for after it
+// was here:
 //
-//     nothing --open()--> known --an answer--> known --forget_size(), a change that another answer has overtaken--> to be asked
+//     nothing --open()--> known --an answer--> known --forget_size(), a change that another answer has overtaken--> to
+//     be asked
 //
-// Stripe objects may be longer than the file.  What is reserved so is not seen, and takes a claim to write the file together
-// with others:
+// Stripe objects may be longer than the file.  What is reserved so is not seen, and takes a claim to write the file
+// together with others:
 //
 //     no claim --claim(), a second growth, a stream without room--> claim --leave()--> no claim, and give_back()
 //
-// With it they get as much again as they have, 16 MiB to 4 GiB, or what is needed if there is no space for that.  The end of
-// what is stored there is told by show(), unless the file was cut off since.  After a process that was killed, whoever opens the
-// file for writing next gives back what was reserved (store_core::open).
+// With it they get as much again as they have, 16 MiB to 4 GiB, or what is needed if there is no space for that.  The
+// end of what is stored there is told by show(), unless the file was cut off since.  After a process that was killed,
+// whoever opens the file for writing next gives back what was reserved (store_core::open).
 //
-// Invariants: cuts never become fewer; there is a claim only of an open file, whose stripe objects have the room that is known.
+// Invariants: cuts never become fewer; there is a claim only of an open file, whose stripe objects have the room that
+// is known.
 //
 // Threads: any.  One at a time makes the file longer or shorter.  Order of mutexes: growing, then the snapshot's.
 #pragma once
@@ -70,9 +73,9 @@ class growing_file {
   bool claim();
   /// Bytes that may be written without a growth: past the size where there is a claim.
   std::uint64_t room() const;
-  /// Makes room for `end` bytes; without a claim the file becomes longer.  Asks where what is known is older than `age`.
-  /// `stream`: much more will follow, and a claim and more room are taken if the room ends before `end`.
-  /// Throws as store_core::grow() and reserve().
+  /// Makes room for `end` bytes; without a claim the file becomes longer.  Asks where what is known is older than
+  /// `age`. `stream`: much more will follow, and a claim and more room are taken if the room ends before `end`. Throws
+  /// as store_core::grow() and reserve().
   void make_room(std::uint64_t end, bool stream, clock::duration age = clock::duration::max());
   /// The stored bytes are seen from now on, if they are there, and `change` is made.
   void show(const stored_end& stored, entry_change change);

@@ -35,11 +35,11 @@ using completion = std::function<void(const failure&)>;
 
 /// The findings of `verify` in one stripe object.
 struct verify_report {
-  std::uint64_t chunks = 0;       ///< chunks that were written at some time
-  std::uint64_t torn = 0;         ///< overwrites cut short by a crash, never acknowledged
-  std::uint64_t lost = 0;         ///< chunks whose checksums are gone
+  std::uint64_t chunks = 0;           ///< chunks that were written at some time
+  std::uint64_t torn = 0;             ///< overwrites cut short by a crash, never acknowledged
+  std::uint64_t lost = 0;             ///< chunks whose checksums are gone
   std::vector<std::string> problems;  ///< a line for each chunk whose bytes are wrong, at most 100
-  std::uint64_t corrupt = 0;      ///< number of such chunks
+  std::uint64_t corrupt = 0;          ///< number of such chunks
 };
 
 /// The distance between a process and a node.
@@ -73,8 +73,7 @@ class io_service {
 
   /// Reads those regions of `r` that lie on this node (which has the stripes `stripe_index`, stripe_index + nn, ...
   /// of the file) to memory + memory_offset of each region.  Pieces past the end of the file are an error.
-  virtual void read(shape_ptr file, std::uint32_t stripe_index, request_ptr r, std::byte* memory,
-                    completion done) = 0;
+  virtual void read(shape_ptr file, std::uint32_t stripe_index, request_ptr r, std::byte* memory, completion done) = 0;
   virtual void write(shape_ptr file, std::uint32_t stripe_index, request_ptr r, const std::byte* memory,
                      completion done) = 0;
 
@@ -85,8 +84,7 @@ class io_service {
   /// gives it.  A stripe object that held nothing is made where there is none.  errc::conflict, and nothing is
   /// changed, where it would become shorter, or get another number of cuts, and is of a later generation than
   /// `file->generation`.
-  virtual void resize(shape_ptr file, std::uint32_t stripe_index, std::uint64_t old_size,
-                      completion done) = 0;
+  virtual void resize(shape_ptr file, std::uint32_t stripe_index, std::uint64_t old_size, completion done) = 0;
   /// Removes the stripe object of the file with this id; only id, name and capability of `file` count.
   virtual void remove(shape_ptr file, completion done) = 0;
   /// The stripe object's generation becomes `file->generation`, durably; it must be that or the one before.

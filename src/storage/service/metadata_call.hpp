@@ -26,9 +26,9 @@ namespace ooc::storage {
 
 inline constexpr file_id root_id = 1;
 
-/// An entry, or where one may be: a path that begins at the folder with this id, wherever that has been moved to.  An empty
-/// path is the entry with the id itself, whatever it is, also one that has lost its last name and is still in use.  A
-/// server asks for the permission to pass the folders on the way to the id.
+/// An entry, or where one may be: a path that begins at the folder with this id, wherever that has been moved to.  An
+/// empty path is the entry with the id itself, whatever it is, also one that has lost its last name and is still in
+/// use.  A server asks for the permission to pass the folders on the way to the id.
 struct place {
   file_id folder = root_id;
   std::string path;
@@ -42,23 +42,23 @@ struct place {
 
 struct new_file {
   std::uint64_t size = 0;
-  ooc::striping striping;          ///< complete: sn < nodes, 0 < nn <= nodes, sf > 0
+  ooc::striping striping;  ///< complete: sn < nodes, 0 < nn <= nodes, sf > 0
   bool sparse = false;
   std::vector<std::byte> fill;
   array_description array;
   std::uint32_t mode = 0644;
-  bool finished = false;           ///< committed with its creation: an empty file needs no stripe objects
+  bool finished = false;  ///< committed with its creation: an empty file needs no stripe objects
 };
 
 /// An entry that needs no stripe objects: anything but a file with bytes.
 struct new_entry {
   entry_kind kind = entry_kind::file;
   std::uint32_t mode = 0644;
-  std::uint32_t owner = keep_id;   ///< keep_id: the caller; others for user 0 only (EPERM)
-  std::uint32_t group = keep_id;   ///< keep_id: the caller's, or the folder's where that has the set-group-id bit
-  std::string target;              ///< of a symbolic link
+  std::uint32_t owner = keep_id;  ///< keep_id: the caller; others for user 0 only (EPERM)
+  std::uint32_t group = keep_id;  ///< keep_id: the caller's, or the folder's where that has the set-group-id bit
+  std::string target;             ///< of a symbolic link
   std::uint64_t device = 0;
-  ooc::striping striping;          ///< of a file; complete
+  ooc::striping striping;  ///< of a file; complete
 };
 
 /// The fields of an entry that are to change; the rest stays.
@@ -69,9 +69,7 @@ struct entry_change {
   /// as store_core::change() does.
   std::optional<std::uint64_t> size_at_least;
 
-  bool empty() const {
-    return !mode && !owner && !group && !data_changed_ns && !data_read_ns && !size_at_least;
-  }
+  bool empty() const { return !mode && !owner && !group && !data_changed_ns && !data_read_ns && !size_at_least; }
 };
 
 inline entry_change mode_change(std::uint32_t mode) {
@@ -137,8 +135,7 @@ struct capability {
   std::uint64_t size = 0;  ///< right_resize: that the file is to have
   using answer = capability_ptr;
 };
-struct sync {
-};
+struct sync {};
 
 struct create {
   place where;
@@ -218,8 +215,8 @@ struct remove_attribute {
 /// Those that change something, or one of the further kinds `More`.
 template <class... More>
 using changing_or =
-    std::variant<create, commit, abandon, forget, make_folder, make, link, move, remove, unlink, set_size, set_generation,
-                 set_in_progress, change, set_attribute, remove_attribute, More...>;
+    std::variant<create, commit, abandon, forget, make_folder, make, link, move, remove, unlink, set_size,
+                 set_generation, set_in_progress, change, set_attribute, remove_attribute, More...>;
 template <class Call>
 inline constexpr bool changes = std::is_constructible_v<changing_or<>, Call>;
 
@@ -236,7 +233,7 @@ struct answer_to {
   using type = nothing;
 };
 template <class Call>
-  requires requires { typename Call::answer; }
+requires requires { typename Call::answer; }
 struct answer_to<Call> {
   using type = typename Call::answer;
 };

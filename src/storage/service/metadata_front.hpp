@@ -92,26 +92,26 @@ class metadata_front {
   }
   /// Size and extents of a file whose stripe objects have them, and the generation that the stripe objects have been
   /// given with it.  False, and nothing is changed, where the generation is past that by now.  `reserved`: what
-  /// the stripe objects have, where that is more than the size.  Counts it as a cut where the stripe objects of a file that
-  /// is no array become shorter.
+  /// the stripe objects have, where that is more than the size.  Counts it as a cut where the stripe objects of a file
+  /// that is no array become shorter.
   bool set_size(file_id id, std::uint64_t size, const std::vector<std::uint64_t>& extents, std::uint64_t generation,
                 std::uint64_t reserved = 0) {
     return ask(calls::set_size{id, size, extents, generation, reserved});
   }
   /// The stripe objects that the file had with `allocated` bytes have this generation: it was opened for writing.  Less
-  /// than it has is no change.  False, and nothing is changed, where it has got further stripe objects since.  Durable on
-  /// return.
+  /// than it has is no change.  False, and nothing is changed, where it has got further stripe objects since.  Durable
+  /// on return.
   bool set_generation(file_id id, std::uint64_t generation, std::uint64_t allocated) {
     return ask(calls::set_generation{id, generation, allocated});
   }
   /// Marks a file whose contents are neither old nor new: `what` says who is doing what with it.  Empty:
   /// they are whole again.  Durable on return.
   void set_in_progress(file_id id, std::string_view what) { ask(calls::set_in_progress{id, std::string(what)}); }
-  /// Returns the entry as it is then.  Mode and owner of the entry only, see store_core for the stripe objects.  Who is not
-  /// uid 0 may give nothing away, and sets the group of what is his own to one of his own (EPERM).
+  /// Returns the entry as it is then.  Mode and owner of the entry only, see store_core for the stripe objects.  Who is
+  /// not uid 0 may give nothing away, and sets the group of what is his own to one of his own (EPERM).
   entry change(const place& where, const entry_change& what) { return ask(calls::change{where, what}); }
-  /// Where an entry is named by its id, the keys `ooc.striping` and `ooc.type` stand for its own; of a file that has no bytes
-  /// yet (EPERM).  The caller then holds lock_size(), and has seen to it that the store has the nodes.
+  /// Where an entry is named by its id, the keys `ooc.striping` and `ooc.type` stand for its own; of a file that has no
+  /// bytes yet (EPERM).  The caller then holds lock_size(), and has seen to it that the store has the nodes.
   void set_attribute(const place& where, std::string_view key, std::string_view value) {
     ask(calls::set_attribute{where, std::string(key), std::string(value)});
   }

@@ -48,17 +48,18 @@ class metadata_service : public metadata_front {
   void sync() { ask(calls::sync{}); }
   /// set_mode() and set_owner() change the entry only: see store_core for the stripe objects.
   void set_mode(const place& where, std::uint32_t mode) { (void)change(where, mode_change(mode)); }
-  void set_owner(const place& where, std::uint32_t uid, std::uint32_t gid) { (void)change(where, owner_change(uid, gid)); }
+  void set_owner(const place& where, std::uint32_t uid, std::uint32_t gid) {
+    (void)change(where, owner_change(uid, gid));
+  }
 
   /// While the guard lives, no other holder of one (of any process) can be changing the size of this
-  /// file.  It goes by itself when its process dies.  Throws ETIMEDOUT after 60 s.  Who is going to change the size, or to rely
-  /// on it, calls lock_size() of store_core.hpp.
+  /// file.  It goes by itself when its process dies.  Throws ETIMEDOUT after 60 s.  Who is going to change the size, or
+  /// to rely on it, calls lock_size() of store_core.hpp.
   virtual size_lock_ptr lock_size(file_id id) = 0;
   /// Says that the caller writes the file through a cache of whole blocks: alone, or `together`
   /// with others that send only what they changed.  The claim holds until the guard goes or the
   /// process dies.  An empty pointer where another claim is in the way; `*in_the_way` then says whose.
-  virtual std::shared_ptr<void> claim_writer(file_id id, bool together,
-                                             claim_holder* in_the_way = nullptr) = 0;
+  virtual std::shared_ptr<void> claim_writer(file_id id, bool together, claim_holder* in_the_way = nullptr) = 0;
   /// The same of a caller who only reads.  In a store nobody is in his way.
   virtual std::shared_ptr<void> claim_reader(file_id, claim_holder* /*in_the_way*/ = nullptr) {
     return std::make_shared<int>();

@@ -6,10 +6,9 @@ namespace ooc::storage {
 namespace {
 
 constexpr std::uint64_t io_stats::*const by_index[] = {
-    &io_stats::read_requests,        &io_stats::write_requests, &io_stats::read_regions,
-    &io_stats::write_regions,         &io_stats::bytes_read,     &io_stats::bytes_written,
-    &io_stats::device_reads,         &io_stats::device_writes,  &io_stats::device_bytes_read,
-    &io_stats::device_bytes_written, &io_stats::syncs,
+    &io_stats::read_requests,     &io_stats::write_requests,       &io_stats::read_regions, &io_stats::write_regions,
+    &io_stats::bytes_read,        &io_stats::bytes_written,        &io_stats::device_reads, &io_stats::device_writes,
+    &io_stats::device_bytes_read, &io_stats::device_bytes_written, &io_stats::syncs,
 };
 
 }  // namespace
@@ -22,8 +21,7 @@ void node_counters::add(std::uint64_t io_stats::*counter, std::uint64_t n) noexc
 io_stats node_counters::snapshot() const noexcept {
   static_assert(std::size(by_index) == count, "a counter is missing from the list");
   io_stats s;
-  for (std::size_t i = 0; i < count; ++i)
-    s.*by_index[i] = values_[i].load(std::memory_order_relaxed);
+  for (std::size_t i = 0; i < count; ++i) s.*by_index[i] = values_[i].load(std::memory_order_relaxed);
   return s;
 }
 

@@ -7,8 +7,7 @@
 
 namespace ooc::storage {
 
-removal_queue::removal_queue(remover remove)
-    : remove_(std::move(remove)), owner_(::getpid()) {}
+removal_queue::removal_queue(remover remove) : remove_(std::move(remove)), owner_(::getpid()) {}
 
 removal_queue::~removal_queue() {
   if (!thread_.joinable()) return;

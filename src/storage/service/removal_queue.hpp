@@ -59,10 +59,10 @@ class removal_queue {
   mutex mutex_;
   condition_variable changed_;
   std::vector<entry> waiting_ OOC_GUARDED_BY(mutex_);
-  std::vector<entry> kept_ OOC_GUARDED_BY(mutex_);  // could not be removed
-  std::uint64_t bytes_ OOC_GUARDED_BY(mutex_) = 0;  // of what waits
+  std::vector<entry> kept_ OOC_GUARDED_BY(mutex_);                                     // could not be removed
+  std::uint64_t bytes_ OOC_GUARDED_BY(mutex_) = 0;                                     // of what waits
   std::uint64_t added_ OOC_GUARDED_BY(mutex_) = 0, tried_ OOC_GUARDED_BY(mutex_) = 0;  // files, in all
-  std::uint64_t removed_ OOC_GUARDED_BY(mutex_) = 0;  // of those
+  std::uint64_t removed_ OOC_GUARDED_BY(mutex_) = 0;                                   // of those
   bool hurry_ OOC_GUARDED_BY(mutex_) = false, ending_ OOC_GUARDED_BY(mutex_) = false;
   std::thread thread_ OOC_GUARDED_BY(mutex_);
 };

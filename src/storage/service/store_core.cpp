@@ -7,8 +7,8 @@
 
 #include "storage/base/log.hpp"
 #include "storage/base/refuse.hpp"
-#include "storage/service/writer_claim.hpp"
 #include "storage/service/node_locality.hpp"
+#include "storage/service/writer_claim.hpp"
 
 namespace ooc::storage {
 
@@ -25,11 +25,9 @@ new_file checked(std::string_view path, const new_file& f, bool finished, std::s
   if (s.nn == 0) s.nn = nodes;
   if (s.sn >= nodes)
     refuse(errc::invalid_request, name,
-           "first node " + std::to_string(s.sn) + ": the store has nodes 0 to " +
-               std::to_string(nodes - 1));
+           "first node " + std::to_string(s.sn) + ": the store has nodes 0 to " + std::to_string(nodes - 1));
   if (s.nn > nodes)
-    refuse(errc::invalid_request, name,
-           std::to_string(s.nn) + " nodes: the store has " + std::to_string(nodes));
+    refuse(errc::invalid_request, name, std::to_string(s.nn) + " nodes: the store has " + std::to_string(nodes));
   if (s.sf == 0) refuse(errc::invalid_request, name, "the stripe size is 0");
   if (s.sf > max_size / s.nn)
     refuse(errc::invalid_request, name, "the stripe size times the nodes passes 2^63 - 1 bytes");
@@ -83,8 +81,9 @@ std::vector<entry> remove_files(store_core& store, std::vector<entry> files) {
 void require_no_array(const entry& e, std::uint64_t end) {
   if (!e.array.extents.empty())
     refuse(errc::invalid_request, e.path,
-           "it holds an array of " + std::to_string(e.size) + " bytes, and cannot be made longer for a write that ends at " +
-               "byte " + std::to_string(end) + ": resize the array");
+           "it holds an array of " + std::to_string(e.size) +
+               " bytes, and cannot be made longer for a write that ends at " + "byte " + std::to_string(end) +
+               ": resize the array");
 }
 
 // Gives all stripe objects of `e` the next generation, before the metadata have it: so no stripe object is ever older
@@ -103,7 +102,8 @@ void require_changed(const entry& before, const entry& now, const failure& f) {
 }
 
 // Gives the file of `e` the next generation, which its stripe objects have before the metadata, and returns it as it is
-// then.  `claims`, `alone`: with that begins the claim to write it.  Stripe objects that are made later have it from the beginning.
+// then.  `claims`, `alone`: with that begins the claim to write it.  Stripe objects that are made later have it from
+// the beginning.
 entry with_next_generation(store_core& store, entry e, bool claims = false, bool alone = false) {
   metadata_service& metadata = store.metadata();
   for (;; e = metadata.find(e.id)) {
@@ -151,7 +151,8 @@ opened_file found_again(store_core& store, const entry& e) {
   return store.opened(std::move(now));
 }
 
-// The stripe objects of `e`, which had those of `old_size` bytes, become those of a file that has been cut off so often.
+// The stripe objects of `e`, which had those of `old_size` bytes, become those of a file that has been cut off so
+// often.
 failure resize_cut(store_core& store, const entry& e, std::uint64_t old_size, std::uint64_t cuts) {
   auto shape = std::make_shared<file_shape>(store.opened(e).file->shape());
   shape->cuts = cuts;
@@ -159,8 +160,9 @@ failure resize_cut(store_core& store, const entry& e, std::uint64_t old_size, st
   return striped_file(std::move(shape), store.nodes()).resize_objects(old_size);
 }
 
-// `resize` is of the stripe objects of `e` as long as the caller has the lock of its size.  Where nodes refuse it because the file
-// has been opened for writing since `e` was looked up, it is repeated with the generation that the file has now.
+// `resize` is of the stripe objects of `e` as long as the caller has the lock of its size.  Where nodes refuse it
+// because the file has been opened for writing since `e` was looked up, it is repeated with the generation that the
+// file has now.
 template <class F>
 failure while_locked(store_core& store, entry& e, std::uint64_t wanted, F resize) {
   for (;;) {
@@ -177,9 +179,8 @@ failure while_locked(store_core& store, entry& e, std::uint64_t wanted, F resize
 
 }  // namespace
 
-store_core::store_core(std::string url, std::string uuid,
-                       std::shared_ptr<metadata_service> metadata, striped_file::nodes nodes,
-                       std::uint64_t client)
+store_core::store_core(std::string url, std::string uuid, std::shared_ptr<metadata_service> metadata,
+                       striped_file::nodes nodes, std::uint64_t client)
     : url_(std::move(url)),
       uuid_(std::move(uuid)),
       metadata_(std::move(metadata)),
@@ -257,8 +258,9 @@ opened_file store_core::make(std::string_view path, const new_file& f) {
     try {
       // Elements would be somewhere else for all who open the file later.
       if (made.meta.array.max_extents != f.array.max_extents)
-        refuse(errc::invalid_request, path,
-               "the metadata server is of a release that knows max_extents of the first dimension only; use a later one");
+        refuse(
+            errc::invalid_request, path,
+            "the metadata server is of a release that knows max_extents of the first dimension only; use a later one");
       throw_if(made.file->create_objects());
     } catch (...) {
       abandon(made);
@@ -322,8 +324,8 @@ std::shared_ptr<void> store_core::claim_unused(const entry& e, std::string_view 
     return nullptr;
   }
   throw usage_error(errc::busy, "'" + e.path + "' is open for writing" +
-                                    (other.name.empty() ? "" : " (" + other.name + ")") +
-                                    " and cannot be " + std::string(to_be) + ": close it there first");
+                                    (other.name.empty() ? "" : " (" + other.name + ")") + " and cannot be " +
+                                    std::string(to_be) + ": close it there first");
 }
 
 void store_core::replace(std::string_view from, std::string_view to) {
@@ -338,8 +340,7 @@ void store_core::replace(std::string_view from, std::string_view to) {
 }
 
 opened_file store_core::resize_locked(size_lock& lock, const entry& now, std::uint64_t size,
-                                      const std::vector<std::uint64_t>& extents,
-                                      std::uint64_t reserved) {
+                                      const std::vector<std::uint64_t>& extents, std::uint64_t reserved) {
   if (size > max_size) refuse(errc::invalid_request, now.path, "a file has at most 2^63 - 1 bytes");
   reserved = reserved > size ? std::min(reserved, max_size) : 0;
   const std::uint64_t had = allocated_size(now), wanted = std::max(size, reserved);
@@ -407,8 +408,7 @@ opened_file store_core::resize_locked(size_lock& lock, const entry& now, std::ui
   return found_again(*this, now);
 }
 
-opened_file store_core::resize(const opened_file& f, std::uint64_t size,
-                               const std::vector<std::uint64_t>& extents) {
+opened_file store_core::resize(const opened_file& f, std::uint64_t size, const std::vector<std::uint64_t>& extents) {
   const auto lock = lock_size(*this, f.meta.id);
   const entry now = found_again(*this, f.meta).meta;
   // A growth leaves others what they have reserved.
@@ -420,7 +420,8 @@ opened_file store_core::grow(const opened_file& f, std::uint64_t size, std::uint
   entry now = found_again(*this, f.meta).meta;
   if (now.size >= size) return opened(std::move(now));
   require_no_array(now, size);
-  if (allocated_size(now) < size) return resize_locked(*lock, now, size, now.array.extents, std::max(now.reserved, reserved));
+  if (allocated_size(now) < size)
+    return resize_locked(*lock, now, size, now.array.extents, std::max(now.reserved, reserved));
   entry_change longer;
   longer.size_at_least = size;
   (void)metadata_->change(now.id, longer);
@@ -485,9 +486,7 @@ entry store_core::change_permissions(entry e, const entry_change& what) {
   return changed;
 }
 
-opened_file store_core::refresh(const opened_file& f) {
-  return found_again(*this, f.meta);
-}
+opened_file store_core::refresh(const opened_file& f) { return found_again(*this, f.meta); }
 
 void store_core::sync(const opened_file& f) {
   throw_if(f.file->sync());
@@ -532,8 +531,7 @@ void store_core::sweep() {
     entry e;
     e.id = id;
     e.path = "removed file " + std::to_string(id);
-    e.striping = {0, static_cast<std::uint32_t>(nodes_.size()),
-                  1};  // its stripe objects may be on any node
+    e.striping = {0, static_cast<std::uint32_t>(nodes_.size()), 1};  // its stripe objects may be on any node
     e.capability = metadata_->removal_capability(id);
     remove_objects(*metadata_, *opened(std::move(e)).file);
   }

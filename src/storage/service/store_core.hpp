@@ -38,8 +38,8 @@ struct claim_taker {
 class store_core {
  public:
   /// `client`: a number that others who open the store do not have, see first_of_client().
-  store_core(std::string url, std::string uuid, std::shared_ptr<metadata_service> metadata,
-             striped_file::nodes nodes, std::uint64_t client = 0);
+  store_core(std::string url, std::string uuid, std::shared_ptr<metadata_service> metadata, striped_file::nodes nodes,
+             std::uint64_t client = 0);
   ~store_core();
   store_core(const store_core&) = delete;
   store_core& operator=(const store_core&) = delete;
@@ -59,8 +59,8 @@ class store_core {
   opened_file create(std::string_view path, const new_file& f);
   /// The same in two steps, for who fills the file before anybody may see it: a made file can be
   /// written but has no name yet; commit() gives it its name, abandon() removes it.  If the process
-  /// dies before, a later open of the store removes it.  Where commit() throws, the file is gone, or, if the server's answer
-  /// was lost (ETIMEDOUT), there and whole.
+  /// dies before, a later open of the store removes it.  Where commit() throws, the file is gone, or, if the server's
+  /// answer was lost (ETIMEDOUT), there and whole.
   opened_file make(std::string_view path, const new_file& f);
   void commit(const opened_file& f);
   void abandon(const opened_file& f) noexcept;
@@ -82,17 +82,17 @@ class store_core {
     (void)change(path, owner_change(uid, gid));
   }
   /// Changes the size (and extents) of a file; returns it as it then is.  Resizes of one file by
-  /// several processes happen one after another.  A growth leaves what is reserved.  Where a file that is no array is cut
-  /// off, nodes refuse (errc::cut_off) further writes as of before, see after_cut().
-  opened_file resize(const opened_file& f, std::uint64_t size,
-                     const std::vector<std::uint64_t>& extents);
+  /// several processes happen one after another.  A growth leaves what is reserved.  Where a file that is no array is
+  /// cut off, nodes refuse (errc::cut_off) further writes as of before, see after_cut().
+  opened_file resize(const opened_file& f, std::uint64_t size, const std::vector<std::uint64_t>& extents);
   /// Makes the file at least `size` bytes long: where another process has made it longer, that
-  /// stays.  Refuses the file of an array.  Where its stripe objects are too short for that, they are given `reserved` bytes
-  /// if that is more, under the conditions of reserve().  Returns it as it then is.
+  /// stays.  Refuses the file of an array.  Where its stripe objects are too short for that, they are given `reserved`
+  /// bytes if that is more, under the conditions of reserve().  Returns it as it then is.
   opened_file grow(const opened_file& f, std::uint64_t size, std::uint64_t reserved = 0);
   /// Sees to it that the stripe objects have `end` bytes: where they do not, they are given `reserved`.  The size
-  /// stays.  Refuses the file of an array.  The caller holds a claim to write the file together with others (claim_to_write), and gives back what is
-  /// past the size when it lets go.  Only while it holds the claim may it write there.
+  /// stays.  Refuses the file of an array.  The caller holds a claim to write the file together with others
+  /// (claim_to_write), and gives back what is past the size when it lets go.  Only while it holds the claim may it
+  /// write there.
   opened_file reserve(const opened_file& f, std::uint64_t end, std::uint64_t reserved);
   /// Gives back what is reserved past the size, if nobody has a claim to write the file.
   opened_file give_back(const opened_file& f);
@@ -110,7 +110,8 @@ class store_core {
   /// Stripe objects that cannot be removed now are left for the next sweep.
   void sweep();
 
-  /// Throws usage_error (errc::busy) in a child of the process that has opened the store, which has none of its threads.
+  /// Throws usage_error (errc::busy) in a child of the process that has opened the store, which has none of its
+  /// threads.
   metadata_service& metadata();
   const striped_file::nodes& nodes() const noexcept { return nodes_; }
   const std::string& url() const noexcept { return url_; }
@@ -132,13 +133,14 @@ class store_core {
   removal_queue removals_;  // last: it uses the others to its end
 };
 
-/// metadata_service::lock_size() for who changes the size or relies on it: from now on nodes cut nothing off in the name of
-/// clients that had the lock before.  Throws also what an opening for writing throws, where that takes a new generation of the file.
+/// metadata_service::lock_size() for who changes the size or relies on it: from now on nodes cut nothing off in the
+/// name of clients that had the lock before.  Throws also what an opening for writing throws, where that takes a new
+/// generation of the file.
 size_lock_ptr lock_size(store_core& store, file_id id);
 
-/// store_core::refresh() after a write as `f` was refused (errc::cut_off): waits for who is cutting the file off, and where
-/// he has died, sees to it that the stripe objects are as long as the file.  Then the write can be repeated, perhaps after
-/// a growth.
+/// store_core::refresh() after a write as `f` was refused (errc::cut_off): waits for who is cutting the file off, and
+/// where he has died, sees to it that the stripe objects are as long as the file.  Then the write can be repeated,
+/// perhaps after a growth.
 opened_file after_cut(store_core& store, const opened_file& f);
 
 /// The nodes that are on this host, ascending.  Throws io_error where one does not answer.

@@ -23,8 +23,8 @@ using node_operation = std::function<void(io_service&, std::uint32_t stripe_inde
 /// One operation on the nodes of `stripe_indexes`, of which a number at a time is under way.
 class fan_out : public std::enable_shared_from_this<fan_out> {
  public:
-  fan_out(striped_file::nodes all, shape_ptr shape, std::vector<std::uint32_t> stripe_indexes,
-             const char* doing, node_operation operation, completion done)
+  fan_out(striped_file::nodes all, shape_ptr shape, std::vector<std::uint32_t> stripe_indexes, const char* doing,
+          node_operation operation, completion done)
       : all_(std::move(all)),
         shape_(std::move(shape)),
         stripe_indexes_(std::move(stripe_indexes)),
@@ -68,15 +68,13 @@ class fan_out : public std::enable_shared_from_this<fan_out> {
 /// Sends to the nodes of `stripe_indexes`, `at_once` of them at a time, beginning with the first one of
 /// `client`; `done` once when all have answered.
 void fan_out_to(const striped_file::nodes& all, const shape_ptr& shape, std::uint64_t client,
-             std::vector<std::uint32_t> stripe_indexes, const char* doing, node_operation operation,
-             completion done, std::size_t at_once = std::numeric_limits<std::size_t>::max()) {
+                std::vector<std::uint32_t> stripe_indexes, const char* doing, node_operation operation, completion done,
+                std::size_t at_once = std::numeric_limits<std::size_t>::max()) {
   if (stripe_indexes.empty()) return done({});
-  std::rotate(stripe_indexes.begin(),
-              stripe_indexes.begin() + first_of_client(client, stripe_indexes.size()),
+  std::rotate(stripe_indexes.begin(), stripe_indexes.begin() + first_of_client(client, stripe_indexes.size()),
               stripe_indexes.end());
   at_once = std::min(at_once, stripe_indexes.size());
-  std::make_shared<fan_out>(all, shape, std::move(stripe_indexes), doing, std::move(operation),
-                               std::move(done))
+  std::make_shared<fan_out>(all, shape, std::move(stripe_indexes), doing, std::move(operation), std::move(done))
       ->start(at_once);
 }
 
@@ -123,9 +121,8 @@ std::optional<std::uint32_t> only_stripe_index_of(const request& r, const stripi
 
 failure past_end(const request& r, const file_shape& shape, const char* doing) {
   if (r.file_end() <= shape.size) return {};
-  return {errc::invalid_request, std::string(doing) + " '" + shape.name +
-                                     "': the request ends at byte " + std::to_string(r.file_end()) +
-                                     ", the file at byte " + std::to_string(shape.size)};
+  return {errc::invalid_request, std::string(doing) + " '" + shape.name + "': the request ends at byte " +
+                                     std::to_string(r.file_end()) + ", the file at byte " + std::to_string(shape.size)};
 }
 
 /// Starts an asynchronous operation and waits for its end.
@@ -142,8 +139,7 @@ std::ptrdiff_t first_of_client(std::uint64_t number, std::size_t nodes) {
   const auto golden = std::llround(0.618034 * static_cast<double>(nodes));
   // The nearest that has no factor in common with the nodes.
   long long step = golden;
-  for (long long off = -1; std::gcd(step, nodes) != 1; off = off < 0 ? -off : -off - 1)
-    step = golden + off;
+  for (long long off = -1; std::gcd(step, nodes) != 1; off = off < 0 ? -off : -off - 1) step = golden + off;
   return static_cast<std::ptrdiff_t>(number % nodes * static_cast<std::uint64_t>(step) % nodes);
 }
 
@@ -204,13 +200,11 @@ void striped_file::sync(completion done) const {
 }
 
 failure striped_file::read(const request& r, std::byte* memory) const {
-  return wait(
-      [&](completion done) { read(std::make_shared<const request>(r), memory, std::move(done)); });
+  return wait([&](completion done) { read(std::make_shared<const request>(r), memory, std::move(done)); });
 }
 
 failure striped_file::write(const request& r, const std::byte* memory) const {
-  return wait(
-      [&](completion done) { write(std::make_shared<const request>(r), memory, std::move(done)); });
+  return wait([&](completion done) { write(std::make_shared<const request>(r), memory, std::move(done)); });
 }
 
 failure striped_file::sync() const {

@@ -22,8 +22,8 @@ std::size_t file::read_all(process_group& group, std::span<std::byte> out) {
   impl& i = open_impl();
   const std::string call = "read_all of '" + i.path + "'";
   const lock_guard lock(i.position_mutex);
-  const auto all = storage::gather(
-      group, call, i.bytes, [&]() OOC_REQUIRES(i.position_mutex) { return i.readable(out.size()); });
+  const auto all =
+      storage::gather(group, call, i.bytes, [&]() OOC_REQUIRES(i.position_mutex) { return i.readable(out.size()); });
   i.transfer_all(group, call, access_kind::read, all, out.data());
   const std::uint64_t n = all.wanted[static_cast<std::size_t>(group.rank())].bytes();
   i.position += n;

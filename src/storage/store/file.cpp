@@ -13,8 +13,7 @@ file::~file() = default;
 file file::create(const store& s, std::string_view path, const file_options& options) {
   storage::new_file f;
   f.size = options.size;
-  f.striping =
-      storage::with_stripe_size(options.striping, {.file_bytes = options.size}, s.nodes());
+  f.striping = storage::with_stripe_size(options.striping, {.file_bytes = options.size}, s.nodes());
   f.sparse = options.sparse;
   f.fill = options.fill;
   f.mode = options.mode;
@@ -22,8 +21,7 @@ file file::create(const store& s, std::string_view path, const file_options& opt
 }
 
 file file::open(const store& s, std::string_view path, file_access access) {
-  const auto mode =
-      access == file_access::read_only ? storage::open_mode::read : storage::open_mode::read_write;
+  const auto mode = access == file_access::read_only ? storage::open_mode::read : storage::open_mode::read_write;
   return file(std::make_unique<impl>(s.core(), access, s.core()->open(path, mode)));
 }
 
@@ -37,17 +35,11 @@ void file::close() {
   impl_.reset();
 }
 
-const std::string& file::path() const {
-  return open_impl().path;
-}
+const std::string& file::path() const { return open_impl().path; }
 
-striping file::striping() const {
-  return open_impl().bytes.current()->meta.striping;
-}
+striping file::striping() const { return open_impl().bytes.current()->meta.striping; }
 
-std::uint64_t file::size() const {
-  return open_impl().bytes.refreshed()->meta.size;
-}
+std::uint64_t file::size() const { return open_impl().bytes.refreshed()->meta.size; }
 
 std::size_t file::read(std::span<std::byte> out) {
   impl& i = open_impl();
@@ -76,8 +68,7 @@ std::uint64_t file::seek(std::int64_t offset, seek_from origin) {
   }
   const std::uint64_t back = offset < 0 ? 0 - static_cast<std::uint64_t>(offset) : 0;
   if (back > from) i.refuse("seek to a position before the beginning");
-  if (offset > 0 && static_cast<std::uint64_t>(offset) > max_file_size - from)
-    i.refuse("seek past 2^63 - 1 bytes");
+  if (offset > 0 && static_cast<std::uint64_t>(offset) > max_file_size - from) i.refuse("seek past 2^63 - 1 bytes");
   i.position = offset < 0 ? from - back : from + static_cast<std::uint64_t>(offset);
   return i.position;
 }
@@ -119,13 +110,9 @@ void file::write(const nested_request& r, std::span<const std::byte> in) {
   open_impl().write(list, in);
 }
 
-void file::read(const request& r, std::span<std::byte> out) const {
-  open_impl().read(r, out);
-}
+void file::read(const request& r, std::span<std::byte> out) const { open_impl().read(r, out); }
 
-void file::write(const request& r, std::span<const std::byte> in) {
-  open_impl().write(r, in);
-}
+void file::write(const request& r, std::span<const std::byte> in) { open_impl().write(r, in); }
 
 void file::set_view(const partition& p) {
   impl& i = open_impl();

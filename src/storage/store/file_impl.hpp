@@ -28,7 +28,8 @@ namespace ooc {
 /// The largest offset in a file.
 inline constexpr std::uint64_t max_file_size = std::numeric_limits<std::int64_t>::max();
 
-/// `position_mutex` guards position and view, and is held during the calls that use them; before the mutexes of `bytes`.
+/// `position_mutex` guards position and view, and is held during the calls that use them; before the mutexes of
+/// `bytes`.
 struct file::impl {
   const file_access access;
   const std::string path;
@@ -48,25 +49,21 @@ struct file::impl {
     try {
       bytes.give_back();
     } catch (const std::exception& e) {
-      detail::log_error("space past the end of '" + path + "' is given back when it is opened for writing next: " +
-                        e.what());
+      detail::log_error("space past the end of '" + path +
+                        "' is given back when it is opened for writing next: " + e.what());
     }
   }
 
-  [[noreturn]] void refuse(const std::string& why) const {
-    ooc::refuse(errc::invalid_request, path, why);
-  }
+  [[noreturn]] void refuse(const std::string& why) const { ooc::refuse(errc::invalid_request, path, why); }
 
   void require_writable() const {
     if (access != file_access::read_write)
-      throw usage_error({EBADF, std::generic_category()},
-                        "'" + path + "' was opened for reading only");
+      throw usage_error({EBADF, std::generic_category()}, "'" + path + "' was opened for reading only");
   }
 
   void require_buffer(const request& r, std::size_t has) const {
     if (has < r.memory_end())
-      refuse("the request needs a buffer of " + std::to_string(r.memory_end()) + " bytes, not " +
-             std::to_string(has));
+      refuse("the request needs a buffer of " + std::to_string(r.memory_end()) + " bytes, not " + std::to_string(has));
   }
 
   void read(const request& r, std::span<std::byte> out) {
@@ -94,11 +91,9 @@ struct file::impl {
     if (!view) return readable_at(position, length);
     if (length == 0) return {};
     auto size = storage::view_size(*view, bytes.current()->meta.size);
-    if (position > size || length > size - position)
-      size = storage::view_size(*view, bytes.refreshed()->meta.size);
+    if (position > size || length > size - position) size = storage::view_size(*view, bytes.refreshed()->meta.size);
     if (position >= size) return {};
-    return storage::view_request(*view, position, std::min(length, size - position),
-                                 access_kind::read);
+    return storage::view_request(*view, position, std::min(length, size - position), access_kind::read);
   }
 
   /// `length` bytes from the position on, for writing.
@@ -108,8 +103,8 @@ struct file::impl {
   }
 
   // collective_file.cpp
-  void transfer_all(process_group& group, const std::string& call, access_kind kind,
-                    const storage::joint_request& all, std::byte* memory);
+  void transfer_all(process_group& group, const std::string& call, access_kind kind, const storage::joint_request& all,
+                    std::byte* memory);
 };
 
 }  // namespace ooc

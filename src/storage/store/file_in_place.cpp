@@ -50,27 +50,21 @@ plain_file opened_in_place(const std::string& path, bool writable) {
   f.file = file_descriptor(::open(path.c_str(), flags | O_NONBLOCK));  // a pipe is not waited for
   if (!f.file) {
     const std::error_code why(errno, std::generic_category());
-    const bool read_only = why == std::errc::read_only_file_system ||
-                           why == std::errc::permission_denied ||
+    const bool read_only = why == std::errc::read_only_file_system || why == std::errc::permission_denied ||
                            why == std::errc::operation_not_permitted;
     refuse(why, path,
-           std::string("cannot be opened") + (writable ? " for writing" : "") + ": " +
-               why.message() +
-               (writable && read_only ? "; open it for reading only, with ooc::open_read_only"
-                                      : ""));
+           std::string("cannot be opened") + (writable ? " for writing" : "") + ": " + why.message() +
+               (writable && read_only ? "; open it for reading only, with ooc::open_read_only" : ""));
   }
   struct stat s {
   }, again{};
   if (::fstat(f.file.get(), &s) != 0)
     throw io_error({errno, std::generic_category()}, "'" + path + "' cannot be looked at");
-  if (S_ISDIR(s.st_mode))
-    refuse(std::make_error_code(std::errc::is_a_directory), path, "is a folder");
-  if (!S_ISREG(s.st_mode))
-    refuse(errc::invalid_request, path, "is no regular file, which alone can be used in place");
+  if (S_ISDIR(s.st_mode)) refuse(std::make_error_code(std::errc::is_a_directory), path, "is a folder");
+  if (!S_ISREG(s.st_mode)) refuse(errc::invalid_request, path, "is no regular file, which alone can be used in place");
   static_cast<void>(::fcntl(f.file.get(), F_SETFL, 0));
   f.direct = file_descriptor(::open(path.c_str(), flags | O_DIRECT));
-  if (f.direct && (::fstat(f.direct.get(), &again) != 0 || again.st_ino != s.st_ino ||
-                   again.st_dev != s.st_dev))
+  if (f.direct && (::fstat(f.direct.get(), &again) != 0 || again.st_ino != s.st_ino || again.st_dev != s.st_dev))
     f.direct = file_descriptor();  // somebody has put another file there
   // Only single elements and the ends of blocks go through the page cache.
   static_cast<void>(::posix_fadvise(f.file.get(), 0, 0, POSIX_FADV_RANDOM));
@@ -107,21 +101,18 @@ place_contents contents_of_npy(const place_request& r, const plain_file& f, std:
   c.offset = h.data_offset;
   c.alignment = r.alignment ? r.alignment : alignment_of_type(h.element_type, h.element_size);
   if (h.shape.empty())
-    refuse(errc::invalid_request, f.path,
-           "holds a single number without dimensions, which is no array");
-  if (!asked.extents.empty() &&
-      !std::equal(asked.extents.begin(), asked.extents.end(), h.shape.begin(), h.shape.end()))
+    refuse(errc::invalid_request, f.path, "holds a single number without dimensions, which is no array");
+  if (!asked.extents.empty() && !std::equal(asked.extents.begin(), asked.extents.end(), h.shape.begin(), h.shape.end()))
     refuse(errc::type_mismatch, f.path,
            "holds an array of extents " + extents_text(h.shape) + "; asked for were " +
                extents_text({asked.extents.begin(), asked.extents.end()}));
   c.column_major = asked.order == index_order::column_major;
   if (h.shape.size() > 1 && h.fortran_order != c.column_major)
     refuse(errc::type_mismatch, f.path,
-           h.fortran_order
-               ? "its elements are in Fortran's order: open it with .order = "
-                 "ooc::index_order::column_major, and take the extents, and all indices, in reverse"
-               : "its elements are in row-major order; open it with .order = "
-                 "ooc::index_order::row_major");
+           h.fortran_order ? "its elements are in Fortran's order: open it with .order = "
+                             "ooc::index_order::column_major, and take the extents, and all indices, in reverse"
+                           : "its elements are in row-major order; open it with .order = "
+                             "ooc::index_order::row_major");
   c.array.extents = std::move(h.shape);
   return c;
 }
@@ -129,8 +120,7 @@ place_contents contents_of_npy(const place_request& r, const plain_file& f, std:
 place_contents contents_of_raw(const place_request& r, const plain_file& f, std::uint64_t size) {
   const file_contents& asked = r.contents;
   if (r.element_type.empty() || r.element_size == 0)
-    refuse(errc::invalid_request, f.path,
-           "say the type of its elements; a raw file does not tell it");
+    refuse(errc::invalid_request, f.path, "say the type of its elements; a raw file does not tell it");
   place_contents c;
   c.array.element_type = r.element_type;
   c.array.element_size = r.element_size;
@@ -139,8 +129,7 @@ place_contents contents_of_raw(const place_request& r, const plain_file& f, std:
   c.alignment = r.alignment ? r.alignment : alignment_of_type(r.element_type, r.element_size);
   if (asked.offset > size)
     refuse(errc::invalid_request, f.path,
-           "the offset " + std::to_string(asked.offset) + " is beyond its end, at byte " +
-               std::to_string(size));
+           "the offset " + std::to_string(asked.offset) + " is beyond its end, at byte " + std::to_string(size));
   c.array.extents.assign(asked.extents.begin(), asked.extents.end());
   if (c.array.extents.empty()) {
     const std::uint64_t left = size - asked.offset;
@@ -160,8 +149,7 @@ void check_contents(const place_contents& c, const plain_file& f, std::uint64_t 
   const auto extents_of_array = c.column_major ? std::vector(extents.rbegin(), extents.rend()) : extents;
   if (std::find(extents_of_array.begin() + 1, extents_of_array.end(), 0u) != extents_of_array.end())
     refuse(errc::invalid_request, f.path,
-           "holds no elements: of an array of extents " + extents_text(extents_of_array) +
-               " only the first may be 0");
+           "holds no elements: of an array of extents " + extents_text(extents_of_array) + " only the first may be 0");
   if (c.offset % c.alignment != 0)
     refuse(errc::invalid_request, f.path,
            "its elements begin at byte " + std::to_string(c.offset) + ", which is no multiple of " +
@@ -170,15 +158,13 @@ void check_contents(const place_contents& c, const plain_file& f, std::uint64_t 
   const std::optional<std::uint64_t> bytes = bytes_of(extents, c.array.element_size);
   if (!bytes)
     refuse(errc::invalid_request, f.path,
-           "extents " + extents_text(extents) + " of elements of " +
-               std::to_string(c.array.element_size) + " bytes pass 2^63 - 1 bytes");
+           "extents " + extents_text(extents) + " of elements of " + std::to_string(c.array.element_size) +
+               " bytes pass 2^63 - 1 bytes");
   if (*bytes > size || c.offset > size - *bytes)
     refuse(errc::invalid_request, f.path,
-           "extents " + extents_text(extents) + " of elements of " +
-               std::to_string(c.array.element_size) + " bytes need " + std::to_string(*bytes) +
-               " bytes from byte " + std::to_string(c.offset) + " on, " +
-               std::to_string(c.offset + *bytes) + " in all, and the file has " +
-               std::to_string(size) +
+           "extents " + extents_text(extents) + " of elements of " + std::to_string(c.array.element_size) +
+               " bytes need " + std::to_string(*bytes) + " bytes from byte " + std::to_string(c.offset) + " on, " +
+               std::to_string(c.offset + *bytes) + " in all, and the file has " + std::to_string(size) +
                "; give the extents of what is there, or copy it again where it was cut short");
 }
 
@@ -210,9 +196,9 @@ std::string path_in_place(std::string_view path) {
     for (const std::string_view here : {"//localhost/", "///"})
       if (path.starts_with(here)) path.remove_prefix(here.size() - 1);
     if (!path.starts_with('/') || path.starts_with("//"))
-      throw usage_error(errc::invalid_request,
-                        "'file:" + std::string(path) +
-                            "' names no file of this machine: write file:/path, or the path alone");
+      throw usage_error(
+          errc::invalid_request,
+          "'file:" + std::string(path) + "' names no file of this machine: write file:/path, or the path alone");
   }
   return std::string(path);
 }
@@ -234,18 +220,16 @@ store store_in_place(const place_request& r) {
            "another file has taken its place since its header was read; open it again");
   const auto size = static_cast<std::uint64_t>(s.st_size);
   const file_format format = r.contents.format;
-  const bool npy =
-      format == file_format::npy || (format == file_format::by_name && path.ends_with(".npy"));
+  const bool npy = format == file_format::npy || (format == file_format::by_name && path.ends_with(".npy"));
   place_contents c = npy ? contents_of_npy(r, f, size) : contents_of_raw(r, f, size);
   check_contents(c, f, size);
   f.begin = c.offset;
   const auto file = std::make_shared<const plain_file>(std::move(f));
   // The identity of the file, whatever path leads to it: it is open once in a process.
   const std::string identity = "file on device " + std::to_string(s.st_dev);
-  return store(std::make_shared<store_core>(
-      "file:" + path, identity,
-      std::make_shared<single_file>(entry_in_place(s, path, std::move(c)), file),
-      striped_file::nodes{make_plain_file_node(file)}));
+  return store(std::make_shared<store_core>("file:" + path, identity,
+                                            std::make_shared<single_file>(entry_in_place(s, path, std::move(c)), file),
+                                            striped_file::nodes{make_plain_file_node(file)}));
 }
 
 }  // namespace ooc::detail

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "storage/base/file_access.hpp"
+#include "storage/base/refuse.hpp"
 #include "storage/namespace/local_metadata.hpp"
 #include "storage/namespace/metadata_schema.hpp"
 #include "storage/namespace/opening_lock.hpp"
 #include "storage/node/local_node.hpp"
-#include "storage/base/refuse.hpp"
 #include "storage/store/lost_node.hpp"
 #include "storage/store/network_folder.hpp"
 #include "storage/store/store_folders.hpp"
@@ -25,19 +25,16 @@ namespace ooc::storage {
 namespace {
 
 /// Enough requests in flight to keep a disk busy, without a crowd of threads on many nodes.
-unsigned default_workers(std::size_t nodes) {
-  return nodes == 1 ? 6 : nodes <= 4 ? 4 : 2;
-}
+unsigned default_workers(std::size_t nodes) { return nodes == 1 ? 6 : nodes <= 4 ? 4 : 2; }
 
 void check(const store_options& o) {
   constexpr std::uint64_t unit = 64_KiB;
   if (o.staging == 0 || o.staging % unit != 0)
-    throw usage_error(errc::invalid_request, "store_options::staging is " +
-                                                 std::to_string(o.staging) +
-                                                 " bytes; give a multiple of 64 KiB");
+    throw usage_error(errc::invalid_request,
+                      "store_options::staging is " + std::to_string(o.staging) + " bytes; give a multiple of 64 KiB");
   if (o.workers > 256)
-    throw usage_error(errc::invalid_request, "store_options::workers is " +
-                                                 std::to_string(o.workers) + "; give at most 256");
+    throw usage_error(errc::invalid_request,
+                      "store_options::workers is " + std::to_string(o.workers) + "; give at most 256");
 }
 
 }  // namespace
@@ -45,17 +42,16 @@ void check(const store_options& o) {
 namespace {
 
 /// Why the caller may not write the store in these folders; nothing where he may.
-std::optional<read_only_access> read_only(const std::vector<std::filesystem::path>& folders,
-                                          const credentials& who) {
+std::optional<read_only_access> read_only(const std::vector<std::filesystem::path>& folders, const credentials& who) {
   const auto cannot_write = [&](const std::filesystem::path& path) -> std::optional<read_only_access> {
     const std::error_code why = forbidden(path, W_OK);
     if (!why || why == std::errc::no_such_file_or_directory) return {};
     if (why == std::errc::read_only_file_system)
-      return read_only_access{why, "the store is open for reading only, for '" + path.string() +
-                                       "' is on a read-only mount"};
-    return read_only_access{why, "the store is open for reading only, for user " +
-                                     std::to_string(who.uid) + " may not write '" + path.string() +
-                                     "' (" + why.message() + "); its owner can change that"};
+      return read_only_access{
+          why, "the store is open for reading only, for '" + path.string() + "' is on a read-only mount"};
+    return read_only_access{why, "the store is open for reading only, for user " + std::to_string(who.uid) +
+                                     " may not write '" + path.string() + "' (" + why.message() +
+                                     "); its owner can change that"};
   };
   const auto database = folders[0] / metadata_file_name;
   if (auto why = cannot_write(database)) return why;
@@ -69,9 +65,8 @@ std::optional<read_only_access> read_only(const std::vector<std::filesystem::pat
   return {};
 }
 
-std::shared_ptr<local_metadata> open_metadata(const std::filesystem::path& folder,
-                                              const std::string& uuid, const credentials& who,
-                                              const std::optional<read_only_access>& why) {
+std::shared_ptr<local_metadata> open_metadata(const std::filesystem::path& folder, const std::string& uuid,
+                                              const credentials& who, const std::optional<read_only_access>& why) {
   const auto database = folder / metadata_file_name;
   if (why) return std::make_shared<local_metadata>(database, uuid, who, *why);
   const opening_lock alone(folder / node_file_name, opening::alone);
@@ -117,8 +112,8 @@ std::shared_ptr<store_core> open_local_store(const store_url& url, const store_o
   const auto folders = local_folders(url);
   const local_options own = local_options_of(url);
   if (!own.one_host) refuse_network_folders(folders, own);
-  const std::string uuid = own.lost.empty() ? open_store_folders(folders, options.create, who)
-                                            : open_remaining_folders(folders, own.lost);
+  const std::string uuid =
+      own.lost.empty() ? open_store_folders(folders, options.create, who) : open_remaining_folders(folders, own.lost);
   const auto only_reads = own.lost.empty() ? read_only(folders, who) : without_lost(folders[0], uuid, own.lost, who);
   auto metadata = open_metadata(folders[0], uuid, who, only_reads);
 
@@ -130,12 +125,10 @@ std::shared_ptr<store_core> open_local_store(const store_url& url, const store_o
   node.store = uuid;
   node.writable = !only_reads;
   striped_file::nodes nodes;
-  for (const auto& f : folders)
-    nodes.push_back(is_among(own.lost, f) ? make_lost_node(f) : open_local_node(f, node));
+  for (const auto& f : folders) nodes.push_back(is_among(own.lost, f) ? make_lost_node(f) : open_local_node(f, node));
 
-  auto core =
-      std::make_shared<store_core>(local_url(folders, own), uuid, std::move(metadata), std::move(nodes),
-                                   std::random_device{}());
+  auto core = std::make_shared<store_core>(local_url(folders, own), uuid, std::move(metadata), std::move(nodes),
+                                           std::random_device{}());
   if (!only_reads) core->sweep();
   return core;
 }

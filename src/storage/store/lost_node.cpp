@@ -27,8 +27,7 @@ class lost_node final : public io_service {
   void sync(shape_ptr file, std::uint32_t, completion done) override { done(lost("sync", file)); }
   void prepare(shape_ptr file, std::uint32_t, completion done) override { done(lost("commit", file)); }
   void roll_back(shape_ptr file, std::uint32_t, completion done) override { done(lost("rollback", file)); }
-  void verify(shape_ptr file, std::uint32_t,
-              std::function<void(const failure&, verify_report)> done) override {
+  void verify(shape_ptr file, std::uint32_t, std::function<void(const failure&, verify_report)> done) override {
     done(lost("verification", file), {});
   }
   void list(std::function<void(const failure&, std::vector<file_id>)> done) override {

@@ -19,12 +19,12 @@ constexpr long fuse_type_number = 0x65735546;
 // From linux/magic.h and the file systems' own sources; 9P and virtiofs, with which a virtual machine has folders of
 // its host, are not here.
 constexpr std::pair<long, std::string_view> by_number[] = {
-    {0x6969, "NFS"},          {0x517b, "SMB"},           {0xfe534d42, "SMB"},     {0xff534d42, "CIFS"},
-    {0x0bd00bd0, "Lustre"},   {0x47504653, "GPFS"},      {0x00c36400, "Ceph"},    {0x19830326, "BeeGFS"},
-    {0x20030528, "OrangeFS"}, {0xaad7aaea, "PanFS"},     {0x5346414f, "AFS"},     {0x6b414653, "AFS"},
-    {0x73757245, "Coda"},     {0x01161970, "GFS2"},      {0x7461636f, "OCFS2"},   {0x013111a8, "IBRIX"},
+    {0x6969, "NFS"},          {0x517b, "SMB"},       {0xfe534d42, "SMB"},   {0xff534d42, "CIFS"},
+    {0x0bd00bd0, "Lustre"},   {0x47504653, "GPFS"},  {0x00c36400, "Ceph"},  {0x19830326, "BeeGFS"},
+    {0x20030528, "OrangeFS"}, {0xaad7aaea, "PanFS"}, {0x5346414f, "AFS"},   {0x6b414653, "AFS"},
+    {0x73757245, "Coda"},     {0x01161970, "GFS2"},  {0x7461636f, "OCFS2"}, {0x013111a8, "IBRIX"},
 };
-constexpr std::string_view by_name[] = {"sshfs",  "glusterfs", "ceph-fuse", "cephfs", "juicefs", "moosefs", "mfs",
+constexpr std::string_view by_name[] = {"sshfs",  "glusterfs", "ceph-fuse", "cephfs", "juicefs", "moosefs",  "mfs",
                                         "rclone", "s3fs",      "gcsfuse",   "goofys", "davfs2",  "curlftpfs"};
 
 /// Of the mount with this device; empty: it is not in the table.

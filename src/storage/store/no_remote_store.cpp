@@ -5,10 +5,9 @@
 namespace ooc::storage {
 
 std::shared_ptr<store_core> open_remote_store(const store_url& url, const store_options&) {
-  throw usage_error(errc::not_a_store,
-                    "store '" + url.scheme + ":" + url.rest +
-                        "': this oocarray was built without the client of servers; build it with "
-                        "-DOOCARRAY_BUILD_REMOTE=ON, or open local:FOLDER[,FOLDER...]");
+  throw usage_error(errc::not_a_store, "store '" + url.scheme + ":" + url.rest +
+                                           "': this oocarray was built without the client of servers; build it with "
+                                           "-DOOCARRAY_BUILD_REMOTE=ON, or open local:FOLDER[,FOLDER...]");
 }
 
 }  // namespace ooc::storage

@@ -40,8 +40,8 @@ std::chrono::milliseconds deadline_of(const store_url& url, const store_options&
     deadline = parse_duration(text, what);
   }
   if (deadline < 100ms || deadline > 24h)
-    throw usage_error(errc::invalid_request, what + " is " + std::to_string(deadline.count()) +
-                                                 " ms; give 100 ms to 24 h");
+    throw usage_error(errc::invalid_request,
+                      what + " is " + std::to_string(deadline.count()) + " ms; give 100 ms to 24 h");
   return deadline;
 }
 
@@ -63,8 +63,7 @@ std::string server_address_of(const store_url& url) {
   std::string_view rest = std::string_view(url.rest).substr(0, url.rest.find('?'));
   try {
     if (rest.starts_with("unix:")) return wire::parse_address(rest).text();
-    if (!rest.starts_with("//"))
-      refuse(errc::not_a_store, "store", whole, "write ooc://HOST[:PORT]");
+    if (!rest.starts_with("//")) refuse(errc::not_a_store, "store", whole, "write ooc://HOST[:PORT]");
     rest.remove_prefix(2);
     if (rest.ends_with('/')) rest.remove_suffix(1);
     if (rest.empty() || rest.find_first_of("/@?#") != rest.npos)
@@ -117,9 +116,7 @@ std::shared_ptr<store_core> open_remote_store(const store_url& url, const store_
     complete = complete && info.nodes[i].up;
     nodes.push_back(open_remote_node(std::move(n)));
   }
-  auto core =
-      std::make_shared<store_core>(name, info.store_uuid, std::move(metadata), std::move(nodes),
-                                   info.asker);
+  auto core = std::make_shared<store_core>(name, info.store_uuid, std::move(metadata), std::move(nodes), info.asker);
   // Stripe objects that were left behind can wait for a node that is not there; the caller that opens the store
   // should not.
   if (complete) core->sweep();

@@ -39,8 +39,7 @@ struct held_file_lock {
 }  // namespace
 
 void refuse_in_place(const entry& e, const char* what) {
-  throw usage_error(errc::invalid_request,
-                    "'" + e.path + "' is a file in place, of no store, and cannot " + what);
+  throw usage_error(errc::invalid_request, "'" + e.path + "' is a file in place, of no store, and cannot " + what);
 }
 
 entry single_file::found(const place& where) const {
@@ -51,40 +50,41 @@ entry single_file::found(const place& where) const {
 metadata_answer single_file::answer(const metadata_call& call) {
   using result = metadata_answer;
   const auto refuse = [this](const char* what) -> result { refuse_in_place(entry_, what); };
-  return std::visit(
-      overloaded{
-          [&](const calls::lookup& q) -> result { return found(q.where); },
-          [&](const calls::open& q) -> result {
-            if (!q.write || file_->writable) return found(q.where);
-            throw usage_error(std::make_error_code(std::errc::permission_denied),
-                              "'" + entry_.path + "' was opened for reading");
-          },
-          [&](const calls::find&) -> result { return entry_; },
-          [&](const calls::list&) -> result { return folder_part{{entry_}, false}; },
-          [&](const calls::ids& q) -> result {
-            return q.state == file_state::committed ? id_part{{entry_.id}, false} : id_part{};
-          },
-          [&](const calls::set_generation&) -> result { return true; },
-          [&](const calls::create&) { return refuse("hold another file"); },
-          [&](const calls::commit&) { return refuse("hold another file"); },
-          [&](const calls::make_folder&) { return refuse("hold a folder"); },
-          [&](const calls::make&) { return refuse("hold names"); },
-          [&](const calls::link&) { return refuse("be given a name"); },
-          [&](const calls::move&) { return refuse("be renamed"); },
-          [&](const calls::remove&) { return refuse("be removed"); },
-          [&](const calls::unlink&) { return refuse("be removed"); },
-          [&](const calls::set_size&) { return refuse("be resized"); },
-          [&](const calls::set_attribute&) { return refuse("have attributes"); },
-          [&](const calls::remove_attribute&) { return refuse("have attributes"); },
-          [&](const calls::change& q) {
-            return refuse(q.what.mode                    ? "have its mode changed"
-                          : q.what.owner || q.what.group ? "have its owner changed"
-                                                         : "be changed");
-          },
-          // There is no place to note what the others say.
-          [&]<class Call>(const Call&) -> result { return answer_of<Call>{}; },
-      },
-      call);
+  return std::visit(overloaded{
+                        [&](const calls::lookup& q) -> result { return found(q.where); },
+                        [&](const calls::open& q) -> result {
+                          if (!q.write || file_->writable) return found(q.where);
+                          throw usage_error(std::make_error_code(std::errc::permission_denied),
+                                            "'" + entry_.path + "' was opened for reading");
+                        },
+                        [&](const calls::find&) -> result { return entry_; },
+                        [&](const calls::list&) -> result {
+                          return folder_part{{entry_}, false};
+                        },
+                        [&](const calls::ids& q) -> result {
+                          return q.state == file_state::committed ? id_part{{entry_.id}, false} : id_part{};
+                        },
+                        [&](const calls::set_generation&) -> result { return true; },
+                        [&](const calls::create&) { return refuse("hold another file"); },
+                        [&](const calls::commit&) { return refuse("hold another file"); },
+                        [&](const calls::make_folder&) { return refuse("hold a folder"); },
+                        [&](const calls::make&) { return refuse("hold names"); },
+                        [&](const calls::link&) { return refuse("be given a name"); },
+                        [&](const calls::move&) { return refuse("be renamed"); },
+                        [&](const calls::remove&) { return refuse("be removed"); },
+                        [&](const calls::unlink&) { return refuse("be removed"); },
+                        [&](const calls::set_size&) { return refuse("be resized"); },
+                        [&](const calls::set_attribute&) { return refuse("have attributes"); },
+                        [&](const calls::remove_attribute&) { return refuse("have attributes"); },
+                        [&](const calls::change& q) {
+                          return refuse(q.what.mode                    ? "have its mode changed"
+                                        : q.what.owner || q.what.group ? "have its owner changed"
+                                                                       : "be changed");
+                        },
+                        // There is no place to note what the others say.
+                        [&]<class Call>(const Call&) -> result { return answer_of<Call>{}; },
+                    },
+                    call);
 }
 
 std::shared_ptr<void> single_file::lock(short type, const char* doing, claim_holder* in_the_way) {
@@ -99,8 +99,7 @@ std::shared_ptr<void> single_file::lock(short type, const char* doing, claim_hol
 
 std::shared_ptr<void> single_file::claim_writer(file_id, bool together, claim_holder* in_the_way) {
   return lock(together ? F_RDLCK : F_WRLCK,
-              together ? "is open for writing in another process" : "is open in another process",
-              in_the_way);
+              together ? "is open for writing in another process" : "is open in another process", in_the_way);
 }
 
 std::shared_ptr<void> single_file::claim_reader(file_id, claim_holder* in_the_way) {

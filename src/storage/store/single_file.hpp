@@ -20,8 +20,7 @@ namespace ooc::storage {
 
 class single_file final : public metadata_service {
  public:
-  single_file(entry e, std::shared_ptr<const plain_file> file)
-      : entry_(std::move(e)), file_(std::move(file)) {}
+  single_file(entry e, std::shared_ptr<const plain_file> file) : entry_(std::move(e)), file_(std::move(file)) {}
 
   metadata_answer answer(const metadata_call& call) override;
   size_lock_ptr lock_size(file_id) override { refuse_in_place(entry_, "be resized"); }

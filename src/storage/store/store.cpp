@@ -43,22 +43,15 @@ store store::open(std::string_view url, const store_options& options) {
   const storage::store_url parsed = storage::parse_store_url(url);
   if (parsed.scheme == "local") return store(storage::open_local_store(parsed, options));
   if (parsed.scheme == "ooc") return store(storage::open_remote_store(parsed, options));
-  throw usage_error(errc::not_a_store,
-                    "store '" + std::string(url) + "': scheme '" + parsed.scheme +
-                        "' is unknown; write local:FOLDER[,FOLDER...] or ooc://HOST[:PORT]");
+  throw usage_error(errc::not_a_store, "store '" + std::string(url) + "': scheme '" + parsed.scheme +
+                                           "' is unknown; write local:FOLDER[,FOLDER...] or ooc://HOST[:PORT]");
 }
 
-std::string store::url() const {
-  return core_->url();
-}
+std::string store::url() const { return core_->url(); }
 
-std::string store::uuid() const {
-  return core_->uuid();
-}
+std::string store::uuid() const { return core_->uuid(); }
 
-std::uint32_t store::nodes() const noexcept {
-  return static_cast<std::uint32_t>(core_->nodes().size());
-}
+std::uint32_t store::nodes() const noexcept { return static_cast<std::uint32_t>(core_->nodes().size()); }
 
 // --- names
 
@@ -74,15 +67,12 @@ bool store::exists(std::string_view path) const {
     return true;
   } catch (const error& e) {
     // A file among the folders above is no folder: nothing is below it.
-    if (e.code() != std::errc::no_such_file_or_directory && e.code() != std::errc::not_a_directory)
-      throw;
+    if (e.code() != std::errc::no_such_file_or_directory && e.code() != std::errc::not_a_directory) throw;
     return false;
   }
 }
 
-store_entry store::entry(std::string_view path) const {
-  return described(core_->metadata().lookup(path));
-}
+store_entry store::entry(std::string_view path) const { return described(core_->metadata().lookup(path)); }
 
 void store::remove(std::string_view path) const {
   const auto claim = core_->claim_unused(core_->metadata().lookup(path), "removed");
@@ -96,17 +86,13 @@ void store::remove_all(std::string_view path) const {
   if (!e.path.empty()) remove(e.path);
 }
 
-void store::rename(std::string_view from, std::string_view to) const {
-  core_->metadata().rename(from, to);
-}
+void store::rename(std::string_view from, std::string_view to) const { core_->metadata().rename(from, to); }
 
 void store::mkdir(std::string_view path, const mkdir_options& options) const {
   core_->metadata().mkdir(path, options.mode, options.parents);
 }
 
-void store::set_mode(std::string_view path, std::uint32_t mode) const {
-  core_->set_mode(path, mode);
-}
+void store::set_mode(std::string_view path, std::uint32_t mode) const { core_->set_mode(path, mode); }
 
 void store::set_owner(std::string_view path, std::optional<std::uint32_t> owner,
                       std::optional<std::uint32_t> group) const {
@@ -117,8 +103,7 @@ std::map<std::string, std::string> store::attributes(std::string_view path) cons
   return core_->metadata().lookup(path).attributes;
 }
 
-void store::set_attribute(std::string_view path, std::string_view key,
-                          std::string_view value) const {
+void store::set_attribute(std::string_view path, std::string_view key, std::string_view value) const {
   core_->metadata().set_attribute(path, key, value);
 }
 
@@ -128,9 +113,7 @@ void store::remove_attribute(std::string_view path, std::string_view key) const 
 
 // --- nodes
 
-std::vector<std::uint32_t> store::near_nodes() const {
-  return storage::near_nodes(core_->nodes());
-}
+std::vector<std::uint32_t> store::near_nodes() const { return storage::near_nodes(core_->nodes()); }
 
 io_stats store::stats() const {
   io_stats sum;

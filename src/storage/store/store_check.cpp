@@ -24,9 +24,7 @@ struct share_outcome {
   failure f;
   verify_report report;
 
-  bool damaged() const noexcept {
-    return f || report.corrupt != 0 || report.lost != 0 || report.torn != 0;
-  }
+  bool damaged() const noexcept { return f || report.corrupt != 0 || report.lost != 0 || report.torn != 0; }
 };
 
 struct running_check {
@@ -35,8 +33,7 @@ struct running_check {
   std::future<share_outcome> outcome;
 };
 
-std::future<share_outcome> start_verify(io_service& node, const shape_ptr& shape,
-                                        std::uint32_t stripe_index) {
+std::future<share_outcome> start_verify(io_service& node, const shape_ptr& shape, std::uint32_t stripe_index) {
   auto promise = std::make_shared<std::promise<share_outcome>>();
   auto future = promise->get_future();
   node.verify(shape, stripe_index, [promise](const failure& f, verify_report r) {
@@ -53,9 +50,7 @@ struct listing {
 listing list_objects(io_service& node) {
   auto promise = std::make_shared<std::promise<listing>>();
   auto future = promise->get_future();
-  node.list([promise](const failure& f, std::vector<file_id> ids) {
-    promise->set_value({f, std::move(ids)});
-  });
+  node.list([promise](const failure& f, std::vector<file_id> ids) { promise->set_value({f, std::move(ids)}); });
   return future.get();
 }
 
@@ -88,10 +83,8 @@ void check_file(store_core& core, const entry& e, check_result& result,
     return;
   }
   const auto& nodes = core.nodes();
-  if (e.striping.nn == 0 || e.striping.nn > nodes.size() || e.striping.sn >= nodes.size() ||
-      e.striping.sf == 0) {
-    result.problems.push_back("'" + e.path +
-                              "': its entry names nodes that the store does not have");
+  if (e.striping.nn == 0 || e.striping.nn > nodes.size() || e.striping.sn >= nodes.size() || e.striping.sf == 0) {
+    result.problems.push_back("'" + e.path + "': its entry names nodes that the store does not have");
     return;
   }
   ++result.files;
@@ -99,8 +92,7 @@ void check_file(store_core& core, const entry& e, check_result& result,
   for (std::uint32_t t = 0; t < e.striping.nn; ++t)
     if (const std::uint64_t bytes = e.striping.object_size(t, e.size); bytes != 0) {
       const std::size_t node = (e.striping.sn + std::size_t{t}) % nodes.size();
-      running.push_back(
-          {bytes, static_cast<std::uint32_t>(node), start_verify(*nodes[node], shape, t)});
+      running.push_back({bytes, static_cast<std::uint32_t>(node), start_verify(*nodes[node], shape, t)});
     }
   std::vector<share_outcome> outcomes;
   for (running_check& r : running) {
@@ -113,8 +105,7 @@ void check_file(store_core& core, const entry& e, check_result& result,
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     const share_outcome& o = outcomes[i];
     const std::string node = nodes[running[i].node]->name();
-    const std::string where =
-        "'" + e.path + "' on node " + std::to_string(running[i].node) + " (" + node + "): ";
+    const std::string where = "'" + e.path + "' on node " + std::to_string(running[i].node) + " (" + node + "): ";
     ++result.objects;
     if (o.damaged()) result.damaged.push_back({e.path, running[i].node, node});
     if (o.f) result.problems.push_back(where + o.f.what);
@@ -157,8 +148,8 @@ check_result check_store(store_core& core, std::string_view path,
     for (const file_id id : objects[n].ids) {
       if (known.count(id) != 0) continue;
       result.orphans.push_back({n, id});
-      result.problems.push_back("node " + core.nodes()[n]->name() + ": stripe object " +
-                                std::to_string(id) + " belongs to no file");
+      result.problems.push_back("node " + core.nodes()[n]->name() + ": stripe object " + std::to_string(id) +
+                                " belongs to no file");
     }
   }
 
@@ -167,8 +158,7 @@ check_result check_store(store_core& core, std::string_view path,
   std::uint64_t total = 0, done = 0;
   for (const entry& e : files) total += e.size;
   step(0, total);
-  for (const entry& e : files)
-    check_file(core, e, result, [&](std::uint64_t bytes) { step(done += bytes, total); });
+  for (const entry& e : files) check_file(core, e, result, [&](std::uint64_t bytes) { step(done += bytes, total); });
   return result;
 }
 

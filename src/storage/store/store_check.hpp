@@ -33,7 +33,9 @@ struct check_result {
   std::vector<damage> damaged;  ///< where corrupt, lost or torn chunks are, or a stripe object cannot be read
   std::vector<orphan> orphans;  ///< stripe objects that no entry knows; only for the whole store
 
-  bool clean() const noexcept { return problems.empty() && lost_objects == 0 && unread == 0 && corrupt == 0 && torn == 0 && lost == 0; }
+  bool clean() const noexcept {
+    return problems.empty() && lost_objects == 0 && unread == 0 && corrupt == 0 && torn == 0 && lost == 0;
+  }
 };
 
 /// Reads the file at `path`, or all files in the folder; for the root also looks for orphans.

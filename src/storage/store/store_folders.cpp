@@ -29,17 +29,11 @@ namespace fs = std::filesystem;
 
 constexpr const char* unfinished_node_file_name = "oocarray-node.new";
 
-[[noreturn]] void fail(const std::error_code& code, const std::string& what) {
-  throw io_error(code, what);
-}
+[[noreturn]] void fail(const std::error_code& code, const std::string& what) { throw io_error(code, what); }
 
-std::error_code last_error() {
-  return {errno, std::generic_category()};
-}
+std::error_code last_error() { return {errno, std::generic_category()}; }
 
-std::string in_quotes(const fs::path& p) {
-  return "'" + p.string() + "'";
-}
+std::string in_quotes(const fs::path& p) { return "'" + p.string() + "'"; }
 
 /// The contents of `oocarray-node`.
 struct node_identity {
@@ -52,8 +46,8 @@ struct node_identity {
 
 std::string to_text(const node_identity& n) {
   std::ostringstream out;
-  out << "oocarray-node " << disk_format_version << "\nstore " << n.uuid << "\nnode " << n.index
-      << " of " << n.count << "\n";
+  out << "oocarray-node " << disk_format_version << "\nstore " << n.uuid << "\nnode " << n.index << " of " << n.count
+      << "\n";
   return out.str();
 }
 
@@ -64,13 +58,11 @@ node_identity read_node_file(const fs::path& file) {
   int version = 0;
   node_identity n;
   in >> magic >> version;
-  if (!in || magic != "oocarray-node")
-    refuse(errc::not_a_store, in_quotes(file) + " is damaged, or not of oocarray");
+  if (!in || magic != "oocarray-node") refuse(errc::not_a_store, in_quotes(file) + " is damaged, or not of oocarray");
   if (version != disk_format_version) refuse_version(in_quotes(file), version, disk_format_version);
   in >> store >> n.uuid >> node >> n.index >> of >> n.count;
   if (!in || store != "store" || node != "node" || of != "of" || n.index >= n.count)
-    refuse(errc::not_a_store,
-           in_quotes(file) + " is damaged; the other folders of the store show what it should say");
+    refuse(errc::not_a_store, in_quotes(file) + " is damaged; the other folders of the store show what it should say");
   return n;
 }
 
@@ -140,16 +132,13 @@ std::string remedy_if_lost(const std::vector<fs::path>& folders, std::size_t i) 
 }
 
 /// The uuid if all folders are nodes of one store in order; nothing if none is; throws otherwise.
-std::optional<std::string> identity_of(const std::vector<fs::path>& folders,
-                                       const std::vector<folder_state>& states) {
+std::optional<std::string> identity_of(const std::vector<fs::path>& folders, const std::vector<folder_state>& states) {
   for (std::size_t i = 0; i < folders.size(); ++i)
     if (states[i].kind == folder_kind::foreign)
-      refuse(errc::not_a_store,
-             "folder " + in_quotes(folders[i]) + " is not a store and not empty (it holds '" +
-                 states[i].stranger + "'); name a store, or a new or empty folder");
-  const auto first = std::find_if(states.begin(), states.end(), [](const folder_state& s) {
-    return s.kind == folder_kind::node;
-  });
+      refuse(errc::not_a_store, "folder " + in_quotes(folders[i]) + " is not a store and not empty (it holds '" +
+                                    states[i].stranger + "'); name a store, or a new or empty folder");
+  const auto first =
+      std::find_if(states.begin(), states.end(), [](const folder_state& s) { return s.kind == folder_kind::node; });
   if (first == states.end()) return std::nullopt;
 
   const node_identity& id = first->identity;
@@ -158,21 +147,19 @@ std::optional<std::string> identity_of(const std::vector<fs::path>& folders,
     const std::string folder = "folder " + in_quotes(folders[i]);
     if (states[i].kind == folder_kind::lost) continue;
     if (states[i].kind != folder_kind::node)
-      refuse(errc::not_a_store, folder + " is missing or empty, but " + in_quotes(named) +
-                                    " belongs to a store of " + std::to_string(id.count) +
-                                    " folders; mount the disk, or name the right folder" + remedy_if_lost(folders, i));
+      refuse(errc::not_a_store, folder + " is missing or empty, but " + in_quotes(named) + " belongs to a store of " +
+                                    std::to_string(id.count) + " folders; mount the disk, or name the right folder" +
+                                    remedy_if_lost(folders, i));
     const node_identity& n = states[i].identity;
     if (n.uuid != id.uuid)
-      refuse(errc::not_a_store, folder + " belongs to store " + n.uuid + ", " + in_quotes(named) +
-                                    " to store " + id.uuid + "; name the folders of one store");
+      refuse(errc::not_a_store, folder + " belongs to store " + n.uuid + ", " + in_quotes(named) + " to store " +
+                                    id.uuid + "; name the folders of one store");
     if (n.count != folders.size())
-      refuse(errc::not_a_store, folder + " belongs to a store of " + std::to_string(n.count) +
-                                    " folders, but " + std::to_string(folders.size()) +
-                                    " were named; name all of them, in order");
+      refuse(errc::not_a_store, folder + " belongs to a store of " + std::to_string(n.count) + " folders, but " +
+                                    std::to_string(folders.size()) + " were named; name all of them, in order");
     if (n.index != i)
-      refuse(errc::not_a_store, folder + " is folder " + std::to_string(n.index + 1) +
-                                    " of its store, not " + std::to_string(i + 1) +
-                                    "; name the folders in the order they were made in");
+      refuse(errc::not_a_store, folder + " is folder " + std::to_string(n.index + 1) + " of its store, not " +
+                                    std::to_string(i + 1) + "; name the folders in the order they were made in");
   }
   return id.uuid;
 }
@@ -206,8 +193,7 @@ class folder_locks {
 };
 
 void finish(const fs::path& folder) {
-  if (::rename((folder / unfinished_node_file_name).c_str(), (folder / node_file_name).c_str()) !=
-      0)
+  if (::rename((folder / unfinished_node_file_name).c_str(), (folder / node_file_name).c_str()) != 0)
     fail(last_error(), in_quotes(folder / node_file_name) + " cannot be made");
   sync_folder(folder);
 }
@@ -237,8 +223,7 @@ bool roll_forward(const std::vector<fs::path>& folders, const std::vector<folder
 
 struct stat status_of(const fs::path& folder) {
   struct stat st {};
-  if (::stat(folder.c_str(), &st) != 0)
-    fail(last_error(), "folder " + in_quotes(folder) + " cannot be used");
+  if (::stat(folder.c_str(), &st) != 0) fail(last_error(), "folder " + in_quotes(folder) + " cannot be used");
   return st;
 }
 
@@ -279,12 +264,10 @@ class new_folders {
   void make(const fs::path& folder) {
     std::vector<fs::path> missing;
     std::error_code ec;
-    for (fs::path p = folder; !p.empty() && !fs::exists(p, ec); p = p.parent_path())
-      missing.push_back(p);
+    for (fs::path p = folder; !p.empty() && !fs::exists(p, ec); p = p.parent_path()) missing.push_back(p);
     for (auto p = missing.rbegin(); p != missing.rend(); ++p) {
       if (fs::create_directory(*p, ec)) made_.push_back(*p);
-      if (ec && ec != std::errc::file_exists)
-        fail(ec, "folder " + in_quotes(*p) + " cannot be made");
+      if (ec && ec != std::errc::file_exists) fail(ec, "folder " + in_quotes(*p) + " cannot be made");
     }
   }
   void keep() { made_.clear(); }
@@ -306,17 +289,16 @@ std::string open_remaining_folders(const std::vector<fs::path>& folders, const s
     states.push_back(gone ? folder_state{folder_kind::lost, {}, {}} : inspect(f));
   }
   if (states[0].kind == folder_kind::lost)
-    refuse_folder(folders[0].native(), "cannot be done without: it has the names and shapes of the store's files; put "
-                                       "it back, from a copy if it is lost");
+    refuse_folder(folders[0].native(),
+                  "cannot be done without: it has the names and shapes of the store's files; put "
+                  "it back, from a copy if it is lost");
   if (const auto uuid = identity_of(folders, states)) return *uuid;
   refuse(errc::not_a_store, "there is no store in folder " + in_quotes(folders[0]));
 }
 
-std::string open_store_folders(const std::vector<fs::path>& folders, bool create,
-                               credentials owner) {
+std::string open_store_folders(const std::vector<fs::path>& folders, bool create, credentials owner) {
   const auto any = [](const std::vector<folder_state>& states, folder_kind kind) {
-    return std::any_of(states.begin(), states.end(),
-                       [&](const folder_state& s) { return s.kind == kind; });
+    return std::any_of(states.begin(), states.end(), [&](const folder_state& s) { return s.kind == kind; });
   };
   const auto may_be_made = [&](const std::vector<folder_state>& states) {
     return create && !any(states, folder_kind::foreign) && !any(states, folder_kind::node);
@@ -326,8 +308,7 @@ std::string open_store_folders(const std::vector<fs::path>& folders, bool create
 
   for (int attempt = 0; attempt < 10; ++attempt) {
     std::vector<folder_state> states = inspect(folders);
-    if (std::all_of(states.begin(), states.end(),
-                    [](const folder_state& s) { return s.kind == folder_kind::node; }))
+    if (std::all_of(states.begin(), states.end(), [](const folder_state& s) { return s.kind == folder_kind::node; }))
       return *identity_of(folders, states);
 
     // Perhaps somebody is just making the store, so what was seen may be half of it: look again,
@@ -345,9 +326,8 @@ std::string open_store_folders(const std::vector<fs::path>& folders, bool create
       return *uuid;
     }
     if (!create)
-      refuse(errc::not_a_store,
-             "there is no store in folder " + in_quotes(folders[0]) +
-                 "; name the folder of a store, or make a new one (`ooc init`)");
+      refuse(errc::not_a_store, "there is no store in folder " + in_quotes(folders[0]) +
+                                    "; name the folder of a store, or make a new one (`ooc init`)");
     if (any(states, folder_kind::missing)) continue;  // removed since: once more
     std::string uuid = make(folders, owner);
     made.keep();

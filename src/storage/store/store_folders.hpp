@@ -20,8 +20,7 @@ inline constexpr const char* node_file_name = "oocarray-node";
 /// If all are missing or empty and `create`, makes them a store that belongs to `owner`; processes
 /// that try this at once make one store.  Throws usage_error (errc::not_a_store) for anything else,
 /// without changing anything, and io_error where a folder cannot be used.
-std::string open_store_folders(const std::vector<std::filesystem::path>& folders, bool create,
-                               credentials owner);
+std::string open_store_folders(const std::vector<std::filesystem::path>& folders, bool create, credentials owner);
 
 /// The same where some folders are lost for good: the others must be there, the first among them, and nothing is made.
 std::string open_remaining_folders(const std::vector<std::filesystem::path>& folders,

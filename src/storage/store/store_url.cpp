@@ -43,8 +43,7 @@ fs::path normal(std::string_view url, const std::string& name) {
   std::error_code ec;
   fs::path p = fs::absolute(name, ec);
   if (!ec) p = fs::weakly_canonical(p, ec);
-  if (ec)
-    throw io_error(ec, "store '" + std::string(url) + "': folder '" + name + "' cannot be used");
+  if (ec) throw io_error(ec, "store '" + std::string(url) + "': folder '" + name + "' cannot be used");
   if (p.has_relative_path() && !p.has_filename()) p = p.parent_path();
   return p;
 }
@@ -63,14 +62,12 @@ std::size_t begin_of_options(std::string_view rest) {
 
 store_url parse_store_url(std::string_view url) {
   const auto colon = url.find(':');
-  const bool has_scheme =
-      colon != url.npos && colon != 0 &&
-      std::all_of(url.begin(), url.begin() + static_cast<std::ptrdiff_t>(colon), [](char c) {
-        return std::isalnum(static_cast<unsigned char>(c)) || c == '+' || c == '-' || c == '.';
-      });
+  const bool has_scheme = colon != url.npos && colon != 0 &&
+                          std::all_of(url.begin(), url.begin() + static_cast<std::ptrdiff_t>(colon), [](char c) {
+                            return std::isalnum(static_cast<unsigned char>(c)) || c == '+' || c == '-' || c == '.';
+                          });
   if (!has_scheme)
-    refuse(errc::not_a_store, "store", url,
-           "no scheme; for folders of this machine write local:FOLDER[,FOLDER...]");
+    refuse(errc::not_a_store, "store", url, "no scheme; for folders of this machine write local:FOLDER[,FOLDER...]");
   if (url.find('\0') != url.npos)
     refuse(errc::not_a_store, "store", url.substr(0, url.find('\0')), "holds a zero byte");
   return {std::string(url.substr(0, colon)), std::string(url.substr(colon + 1))};
@@ -104,8 +101,7 @@ std::vector<fs::path> local_folders(const store_url& url) {
       const auto split = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
       if (a != b && split.first == a.end())
         refuse(errc::not_a_store, "store", whole,
-               "folder '" + b.string() + "' lies inside '" + a.string() +
-                   "'; give each I/O node a folder of its own");
+               "folder '" + b.string() + "' lies inside '" + a.string() + "'; give each I/O node a folder of its own");
     }
   return folders;
 }
@@ -157,8 +153,7 @@ url_options options_of(const store_url& url) {
     }
     if (name != "deadline" || equals == one.npos)
       refuse(errc::not_a_store, "store", whole,
-             "option '" + std::string(one) +
-                 "' is unknown; write ?deadline=10s or ?encrypt=off, with & between two");
+             "option '" + std::string(one) + "' is unknown; write ?deadline=10s or ?encrypt=off, with & between two");
     try {
       o.deadline = parse_duration(one.substr(equals + 1), "deadline");
     } catch (const usage_error& e) {

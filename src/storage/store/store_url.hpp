@@ -1,4 +1,5 @@
-// The URL of a store: "local:/disk1,/disk2?lost=/disk2" (one folder per I/O node) or "ooc://host:port/?deadline=10s&encrypt=off".
+// The URL of a store: "local:/disk1,/disk2?lost=/disk2" (one folder per I/O node) or
+// "ooc://host:port/?deadline=10s&encrypt=off".
 #pragma once
 
 #include <chrono>
@@ -19,8 +20,8 @@ struct store_url {
 store_url parse_store_url(std::string_view url);
 
 /// The folders of a "local:" URL as absolute, normal paths, in order.  In a folder's name "%2C" is
-/// a comma, "%25" a percent sign and "%3F" a question mark.  Throws usage_error (errc::not_a_store) for an empty name, a
-/// malformed escape and for the same folder twice, io_error where a folder cannot be reached.
+/// a comma, "%25" a percent sign and "%3F" a question mark.  Throws usage_error (errc::not_a_store) for an empty name,
+/// a malformed escape and for the same folder twice, io_error where a folder cannot be reached.
 std::vector<std::filesystem::path> local_folders(const store_url& url);
 
 /// The options after the last '?' in a "local:" URL; any text there but one of these is a part of a folder's name.

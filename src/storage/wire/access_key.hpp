@@ -32,7 +32,7 @@ namespace ooc::wire {
 
 /// Whom a user key names.
 struct key_user {
-  std::string name;                   ///< 1 to 32 of A-Z a-z 0-9 . _ -
+  std::string name;  ///< 1 to 32 of A-Z a-z 0-9 . _ -
   std::uint32_t uid = 0;
   std::vector<std::uint32_t> groups;  ///< 1 to 32; the first one is the usual one
 

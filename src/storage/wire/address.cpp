@@ -21,8 +21,8 @@ using endpoint = asio::generic::stream_protocol::endpoint;
 namespace {
 
 [[noreturn]] void refuse(std::string_view text, const std::string& why) {
-  throw usage_error(errc::invalid_request, "address '" + std::string(text) + "': " + why +
-                                               "; write HOST:PORT, [IPv6]:PORT or unix:/PATH");
+  throw usage_error(errc::invalid_request,
+                    "address '" + std::string(text) + "': " + why + "; write HOST:PORT, [IPv6]:PORT or unix:/PATH");
 }
 
 asio::awaitable<std::vector<endpoint>> resolve(const server_address& address) {
@@ -34,16 +34,14 @@ asio::awaitable<std::vector<endpoint>> resolve(const server_address& address) {
   boost::system::error_code ec;
   const auto number = asio::ip::make_address(address.host, ec);
   if (!ec) {
-    found.emplace_back(
-        asio::ip::tcp::endpoint(number, static_cast<std::uint16_t>(std::stoul(address.port))));
+    found.emplace_back(asio::ip::tcp::endpoint(number, static_cast<std::uint16_t>(std::stoul(address.port))));
     co_return found;
   }
   asio::ip::tcp::resolver resolver(co_await asio::this_coro::executor);
-  const auto all = co_await resolver.async_resolve(address.host, address.port,
-                                                   asio::redirect_error(asio::use_awaitable, ec));
+  const auto all =
+      co_await resolver.async_resolve(address.host, address.port, asio::redirect_error(asio::use_awaitable, ec));
   if (ec) {
-    const std::string why =
-        "the host's name cannot be found (" + ec.message() + "); check the name in the URL";
+    const std::string why = "the host's name cannot be found (" + ec.message() + "); check the name in the URL";
     if (ec == asio::error::host_not_found_try_again)
       throw connection_error({EHOSTUNREACH, std::generic_category()}, why);
     throw connection_refused({EHOSTUNREACH, std::generic_category()}, why);
@@ -58,8 +56,7 @@ asio::awaitable<void> connect(const server_address& address, std::shared_ptr<str
                               const std::function<bool()>& given_up) {
   const auto go_on = [&] {
     if (given_up())
-      throw connection_error(std::make_error_code(std::errc::operation_canceled),
-                             "connecting was given up");
+      throw connection_error(std::make_error_code(std::errc::operation_canceled), "connecting was given up");
   };
   const auto endpoints = co_await resolve(address);
   go_on();
@@ -80,8 +77,7 @@ asio::awaitable<void> connect(const server_address& address, std::shared_ptr<str
 
 bool is_loopback(const sockaddr* a) noexcept {
   if (a->sa_family == AF_UNIX) return true;
-  if (a->sa_family == AF_INET)
-    return ntohl(reinterpret_cast<const sockaddr_in*>(a)->sin_addr.s_addr) >> 24 == 127;
+  if (a->sa_family == AF_INET) return ntohl(reinterpret_cast<const sockaddr_in*>(a)->sin_addr.s_addr) >> 24 == 127;
   if (a->sa_family != AF_INET6) return false;
   const in6_addr& v6 = reinterpret_cast<const sockaddr_in6*>(a)->sin6_addr;
   if (IN6_IS_ADDR_V4MAPPED(&v6)) return v6.s6_addr[12] == 127;
@@ -142,8 +138,7 @@ void tune(stream_socket& s) noexcept {
 bool same_machine(const stream_socket& s) noexcept {
   sockaddr_storage a{};
   socklen_t n = sizeof a;
-  return ::getpeername(const_cast<stream_socket&>(s).native_handle(),
-                       reinterpret_cast<sockaddr*>(&a), &n) == 0 &&
+  return ::getpeername(const_cast<stream_socket&>(s).native_handle(), reinterpret_cast<sockaddr*>(&a), &n) == 0 &&
          is_loopback(reinterpret_cast<sockaddr*>(&a));
 }
 
@@ -153,15 +148,13 @@ bool on_this_host(const stream_socket& s) noexcept {
   socklen_t n = sizeof here, m = sizeof there;
   const int fd = const_cast<stream_socket&>(s).native_handle();
   if (::getsockname(fd, reinterpret_cast<sockaddr*>(&here), &n) != 0 ||
-      ::getpeername(fd, reinterpret_cast<sockaddr*>(&there), &m) != 0 ||
-      here.ss_family != there.ss_family)
+      ::getpeername(fd, reinterpret_cast<sockaddr*>(&there), &m) != 0 || here.ss_family != there.ss_family)
     return false;
   if (here.ss_family == AF_INET)
     return reinterpret_cast<sockaddr_in*>(&here)->sin_addr.s_addr ==
            reinterpret_cast<sockaddr_in*>(&there)->sin_addr.s_addr;
-  return here.ss_family == AF_INET6 &&
-         IN6_ARE_ADDR_EQUAL(&reinterpret_cast<sockaddr_in6*>(&here)->sin6_addr,
-                            &reinterpret_cast<sockaddr_in6*>(&there)->sin6_addr);
+  return here.ss_family == AF_INET6 && IN6_ARE_ADDR_EQUAL(&reinterpret_cast<sockaddr_in6*>(&here)->sin6_addr,
+                                                          &reinterpret_cast<sockaddr_in6*>(&there)->sin6_addr);
 }
 
 std::string peer_text(const stream_socket& s) {

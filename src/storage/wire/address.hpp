@@ -30,8 +30,7 @@ server_address parse_address(std::string_view text, std::string_view default_por
 /// `socket` is the one that is being connected, for who wants to give up: he closes it, and has `given_up` say so,
 /// for while a name is looked up there is none.  Throws connection_refused where there is no such name, else
 /// connection_error.
-boost::asio::awaitable<void> connect(const server_address& address,
-                                     std::shared_ptr<stream_socket>& socket,
+boost::asio::awaitable<void> connect(const server_address& address, std::shared_ptr<stream_socket>& socket,
                                      const std::function<bool()>& given_up);
 
 /// Sets the options that a connection of ours needs: no delay for small frames, and an end to peers that have

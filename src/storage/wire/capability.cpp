@@ -41,9 +41,7 @@ static_assert(crypto_sign_PUBLICKEYBYTES == capability_public_size);
 
 constexpr const char* title = "oocarray-capability-seed";
 
-const unsigned char* bytes_of(const void* p) {
-  return static_cast<const unsigned char*>(p);
-}
+const unsigned char* bytes_of(const void* p) { return static_cast<const unsigned char*>(p); }
 
 verified_capability refused(capability_fault fault, int error, std::string why) {
   return {fault, {}, {{error, std::generic_category()}, std::move(why)}};
@@ -51,13 +49,11 @@ verified_capability refused(capability_fault fault, int error, std::string why) 
 
 }  // namespace
 
-file_geometry geometry_of(std::uint64_t size, const ooc::striping& s, bool sparse,
-                          std::span<const std::byte> fill) {
+file_geometry geometry_of(std::uint64_t size, const ooc::striping& s, bool sparse, std::span<const std::byte> fill) {
   file_geometry g{size, s, sparse, {}};
   if (!fill.empty()) {
     ready_sodium();
-    ::crypto_generichash(g.fill.data(), g.fill.size(), bytes_of(fill.data()), fill.size(), nullptr,
-                         0);
+    ::crypto_generichash(g.fill.data(), g.fill.size(), bytes_of(fill.data()), fill.size(), nullptr, 0);
   }
   return g;
 }
@@ -66,8 +62,7 @@ holder_mark mark_of(std::string_view identity) {
   holder_mark mark{};
   if (identity.empty()) return mark;
   ready_sodium();
-  ::crypto_generichash(mark.data(), mark.size(), bytes_of(identity.data()), identity.size(),
-                       nullptr, 0);
+  ::crypto_generichash(mark.data(), mark.size(), bytes_of(identity.data()), identity.size(), nullptr, 0);
   return mark;
 }
 
@@ -84,9 +79,7 @@ capability_signer::capability_signer(const std::filesystem::path& file) {
   ::sodium_memzero(seed.data(), seed.size());
 }
 
-capability_signer::~capability_signer() {
-  ::sodium_memzero(secret_.data(), secret_.size());
-}
+capability_signer::~capability_signer() { ::sodium_memzero(secret_.data(), secret_.size()); }
 
 std::string capability_signer::sign(const capability& c) const {
   packed p = {};
@@ -108,8 +101,8 @@ std::string capability_signer::sign(const capability& c) const {
   std::memcpy(p.holder, c.holder.data(), sizeof p.holder);
   std::string out(capability_size, '\0');
   std::memcpy(out.data(), &p, sizeof p);
-  ::crypto_sign_detached(reinterpret_cast<unsigned char*>(out.data()) + sizeof p, nullptr,
-                         bytes_of(&p), sizeof p, secret_.data());
+  ::crypto_sign_detached(reinterpret_cast<unsigned char*>(out.data()) + sizeof p, nullptr, bytes_of(&p), sizeof p,
+                         secret_.data());
   return out;
 }
 
@@ -117,24 +110,23 @@ verified_capability verify_capability(const capability_public_key& key, std::str
                                       std::string_view bytes, std::int64_t now) {
   ready_sodium();
   if (bytes.size() != capability_size || !bytes.starts_with(magic))
-    return refused(
-        capability_fault::malformed, EPROTO,
-        bytes.empty() ? "the request carries no capability" : "the capability is malformed");
+    return refused(capability_fault::malformed, EPROTO,
+                   bytes.empty() ? "the request carries no capability" : "the capability is malformed");
   packed p = {};
   std::memcpy(&p, bytes.data(), sizeof p);
-  if (::crypto_sign_verify_detached(bytes_of(bytes.data()) + sizeof p, bytes_of(bytes.data()),
-                                    sizeof p, key.data()) != 0)
+  if (::crypto_sign_verify_detached(bytes_of(bytes.data()) + sizeof p, bytes_of(bytes.data()), sizeof p, key.data()) !=
+      0)
     return refused(capability_fault::forged, EACCES,
                    "the capability is forged or damaged: this store's metadata server has not "
                    "signed it");
   const std::string_view uuid(p.store_uuid, ::strnlen(p.store_uuid, sizeof p.store_uuid));
   if (uuid != store_uuid)
     return refused(capability_fault::other_store, ESTALE,
-                   "the capability is for store " + std::string(uuid) + ", not for store " +
-                       std::string(store_uuid));
+                   "the capability is for store " + std::string(uuid) + ", not for store " + std::string(store_uuid));
   verified_capability v;
-  v.granted = {p.file, p.rights, p.uid, p.expiry, p.serial, std::string(uuid),
-               {p.size, {p.sn, p.nn, p.sf}, p.sparse != 0, {}}, {}};
+  v.granted = {
+      p.file, p.rights, p.uid, p.expiry, p.serial, std::string(uuid), {p.size, {p.sn, p.nn, p.sf}, p.sparse != 0, {}},
+      {}};
   std::memcpy(v.granted.geometry.fill.data(), p.fill, sizeof p.fill);
   std::memcpy(v.granted.holder.data(), p.holder, sizeof p.holder);
   if (now >= p.expiry) {
@@ -147,9 +139,7 @@ verified_capability verify_capability(const capability_public_key& key, std::str
 }
 
 std::int64_t seconds_now() {
-  return std::chrono::duration_cast<std::chrono::seconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace ooc::wire

@@ -39,8 +39,7 @@ struct file_geometry {
   bool operator==(const file_geometry&) const = default;
 };
 
-file_geometry geometry_of(std::uint64_t size, const ooc::striping& s, bool sparse,
-                          std::span<const std::byte> fill);
+file_geometry geometry_of(std::uint64_t size, const ooc::striping& s, bool sparse, std::span<const std::byte> fill);
 
 /// Which key somebody has proven: BLAKE2b of its identity; zeros where there are no keys.
 using holder_mark = std::array<std::uint8_t, 16>;
@@ -88,7 +87,7 @@ enum class capability_fault { none, malformed, forged, other_store, expired };
 struct verified_capability {
   capability_fault fault = capability_fault::none;
   capability granted;  ///< valid where fault is none or expired
-  failure reason;  ///< EACCES, EPROTO, ESTALE or EKEYEXPIRED, and a text for the client and the log
+  failure reason;      ///< EACCES, EPROTO, ESTALE or EKEYEXPIRED, and a text for the client and the log
 };
 
 /// Checks signature, store and expiry, in this order.  `now` in seconds since 1970.

@@ -20,17 +20,14 @@ std::string encode_frame(frame_header h, std::string_view body, std::uint32_t pa
 
 std::string header_fault(const frame_header& h, const frame_limits& limits) {
   if (h.magic != frame_header{}.magic) return "not a frame of oocarray";
-  if (h.header_crc != crc32c(&h, offsetof(frame_header, header_crc)))
-    return "a header was damaged on the way";
+  if (h.header_crc != crc32c(&h, offsetof(frame_header, header_crc))) return "a header was damaged on the way";
   if (h.version != frame_version)
     return "the peer speaks version " + std::to_string(h.version) + " of the protocol, this is " +
            std::to_string(frame_version) + "; install the same release on both sides";
   if (h.body_bytes > limits.body)
-    return "a body of " + std::to_string(h.body_bytes) + " bytes; the limit is " +
-           std::to_string(limits.body);
+    return "a body of " + std::to_string(h.body_bytes) + " bytes; the limit is " + std::to_string(limits.body);
   if (h.payload_bytes > limits.payload)
-    return "a payload of " + std::to_string(h.payload_bytes) + " bytes; the limit is " +
-           std::to_string(limits.payload);
+    return "a payload of " + std::to_string(h.payload_bytes) + " bytes; the limit is " + std::to_string(limits.payload);
   if (std::uint64_t{h.sums} * 4 > h.payload_bytes) return "more checksums than payload";
   return {};
 }
@@ -42,48 +39,27 @@ std::string body_fault(const frame_header& h, std::string_view body) {
 
 std::string kind_name(frame_kind k) {
   switch (k) {
-    case frame_kind::hello:
-      return "hello";
-    case frame_kind::welcome:
-      return "welcome";
-    case frame_kind::read:
-      return "read";
-    case frame_kind::write:
-      return "write";
-    case frame_kind::more:
-      return "part of a write";
-    case frame_kind::create:
-      return "creation";
-    case frame_kind::resize:
-      return "resizing";
-    case frame_kind::remove:
-      return "removal";
-    case frame_kind::advance:
-      return "advance";
-    case frame_kind::prepare:
-      return "preparation of a commit";
-    case frame_kind::roll_back:
-      return "rollback";
-    case frame_kind::sync:
-      return "sync";
-    case frame_kind::verify:
-      return "verification";
-    case frame_kind::list:
-      return "list";
-    case frame_kind::stats:
-      return "statistics";
-    case frame_kind::fence:
-      return "fence";
-    case frame_kind::ping:
-      return "ping";
-    case frame_kind::metadata:
-      return "metadata call";
-    case frame_kind::enlist:
-      return "registration";
-    case frame_kind::cluster:
-      return "cluster information";
-    case frame_kind::reply:
-      return "reply";
+    case frame_kind::hello: return "hello";
+    case frame_kind::welcome: return "welcome";
+    case frame_kind::read: return "read";
+    case frame_kind::write: return "write";
+    case frame_kind::more: return "part of a write";
+    case frame_kind::create: return "creation";
+    case frame_kind::resize: return "resizing";
+    case frame_kind::remove: return "removal";
+    case frame_kind::advance: return "advance";
+    case frame_kind::prepare: return "preparation of a commit";
+    case frame_kind::roll_back: return "rollback";
+    case frame_kind::sync: return "sync";
+    case frame_kind::verify: return "verification";
+    case frame_kind::list: return "list";
+    case frame_kind::stats: return "statistics";
+    case frame_kind::fence: return "fence";
+    case frame_kind::ping: return "ping";
+    case frame_kind::metadata: return "metadata call";
+    case frame_kind::enlist: return "registration";
+    case frame_kind::cluster: return "cluster information";
+    case frame_kind::reply: return "reply";
   }
   return "kind " + std::to_string(static_cast<unsigned>(k));
 }

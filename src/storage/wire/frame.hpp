@@ -15,8 +15,7 @@
 
 namespace ooc::wire {
 
-static_assert(std::endian::native == std::endian::little,
-              "frames are written as they lie in memory");
+static_assert(std::endian::native == std::endian::little, "frames are written as they lie in memory");
 
 inline constexpr std::uint8_t frame_version = 3;
 
@@ -36,7 +35,7 @@ enum class frame_kind : std::uint8_t {
   stats = 25,
   fence = 26,
   ping = 27,
-  advance = 28,  ///< the file is opened for writing: its generation
+  advance = 28,    ///< the file is opened for writing: its generation
   prepare = 29,    ///< the first half of a commit
   roll_back = 30,  ///< what came after the last commit is forgotten
 

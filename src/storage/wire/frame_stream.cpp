@@ -31,9 +31,7 @@ constexpr std::size_t much = 16 << 10;          // from here on a wait says how 
   throw connection_error(code, "the connection was lost: " + code.message());
 }
 
-[[noreturn]] void unreadable(const std::string& why) {
-  throw connection_error({EPROTO, std::generic_category()}, why);
-}
+[[noreturn]] void unreadable(const std::string& why) { throw connection_error({EPROTO, std::generic_category()}, why); }
 
 }  // namespace
 
@@ -55,8 +53,7 @@ struct frame_reader::waking : std::enable_shared_from_this<waking> {
   using clock = std::chrono::steady_clock;
   static constexpr auto longest = std::chrono::milliseconds(250);
 
-  explicit waking(std::shared_ptr<stream_socket> s)
-      : socket(std::move(s)), timer(socket->get_executor()) {}
+  explicit waking(std::shared_ptr<stream_socket> s) : socket(std::move(s)), timer(socket->get_executor()) {}
 
   void set(std::size_t bytes) {
     if (bytes == low_water) return;
@@ -70,9 +67,7 @@ struct frame_reader::waking : std::enable_shared_from_this<waking> {
     since = clock::now();
     if (bytes > 1 && !armed) arm(longest);
   }
-  clock::duration wait_ended() {
-    return clock::now() - std::exchange(since, clock::time_point::max());
-  }
+  clock::duration wait_ended() { return clock::now() - std::exchange(since, clock::time_point::max()); }
 
   /// One timer for many waits: it looks how long the present one has been going on.
   void arm(clock::duration time) {
@@ -94,16 +89,13 @@ struct frame_reader::waking : std::enable_shared_from_this<waking> {
 
   const std::shared_ptr<stream_socket> socket;
   asio::steady_timer timer;
-  std::size_t low_water = 1;  // what the socket was told
+  std::size_t low_water = 1;                           // what the socket was told
   clock::time_point since = clock::time_point::max();  // the reader waits
   bool armed = false;
 };
 
 frame_reader::frame_reader(std::shared_ptr<stream_socket> s, frame_limits limits)
-    : socket_(std::move(s)),
-      limits_(limits),
-      buffer_(buffer_bytes),
-      waking_(std::make_shared<waking>(socket_)) {}
+    : socket_(std::move(s)), limits_(limits), buffer_(buffer_bytes), waking_(std::make_shared<waking>(socket_)) {}
 
 frame_reader::~frame_reader() = default;
 
@@ -116,8 +108,7 @@ asio::awaitable<std::chrono::steady_clock::duration> frame_reader::wait_for(std:
   if (tls_) bytes -= std::min(bytes - 1, tls_session::largest_record);
   waking_->wait_begins(bytes);
   boost::system::error_code ec;
-  co_await socket_->async_wait(stream_socket::wait_read,
-                               asio::redirect_error(asio::use_awaitable, ec));
+  co_await socket_->async_wait(stream_socket::wait_read, asio::redirect_error(asio::use_awaitable, ec));
   const auto waited = waking_->wait_ended();
   if (ec) lost(ECONNRESET);
   if (wanted < much) co_return waited;
@@ -148,16 +139,14 @@ asio::awaitable<std::size_t> frame_reader::receive(std::span<iovec> to, std::siz
     }
     if (n == 0) lost(ECONNRESET);
     if (errno == EINTR) continue;
-    if (errno == EBADMSG)
-      throw connection_error({EBADMSG, std::generic_category()}, altered_record);
+    if (errno == EBADMSG) throw connection_error({EBADMSG, std::generic_category()}, altered_record);
     if (errno != EAGAIN && errno != EWOULDBLOCK) lost(errno);
     waited = co_await wait_for(wanted);
   }
 }
 
 void frame_reader::use(tls_ptr session) {
-  if (begin_ != end_ || (tls_ && tls_->holds_bytes()))
-    unreadable("more came than the handshake has");
+  if (begin_ != end_ || (tls_ && tls_->holds_bytes())) unreadable("more came than the handshake has");
   tls_ = std::move(session);
 }
 
@@ -270,8 +259,7 @@ void frame_sender::flush(unique_lock& lock) {
     for (const message& m : queue_) {
       const bool first = &m == &queue_.front();
       const std::size_t head = first ? head_sent_ : 0;
-      if (head < m.head.size())
-        now.push_back({const_cast<char*>(m.head.data()) + head, m.head.size() - head});
+      if (head < m.head.size()) now.push_back({const_cast<char*>(m.head.data()) + head, m.head.size() - head});
       for (std::size_t i = first ? payload_done_ : 0; i < m.payload.size(); ++i) {
         if (now.size() >= max_parts) break;
         now.push_back(m.payload[i]);
@@ -288,23 +276,19 @@ void frame_sender::flush(unique_lock& lock) {
     int error = 0;
     {
       const unlocked gap(lock, mutex_);
-      do
-        n = tls ? tls->send(now)
-                : ::sendmsg(socket_->native_handle(), &h, MSG_DONTWAIT | MSG_NOSIGNAL);
+      do n = tls ? tls->send(now) : ::sendmsg(socket_->native_handle(), &h, MSG_DONTWAIT | MSG_NOSIGNAL);
       while (n < 0 && errno == EINTR);
       if (n < 0) error = errno;
     }
-    if (closed_ || (error != 0 && error != EAGAIN && error != EWOULDBLOCK))
-      return fail(lock);
+    if (closed_ || (error != 0 && error != EAGAIN && error != EWOULDBLOCK)) return fail(lock);
     if (error != 0) {
       // The rest when the kernel has room.
       asio::post(socket_->get_executor(), [self = shared_from_this()] {
-        self->socket_->async_wait(stream_socket::wait_write,
-                                  [self](const boost::system::error_code& ec) {
-                                    unique_lock again(self->mutex_);
-                                    if (ec) self->closed_ = true;
-                                    self->flush(again);
-                                  });
+        self->socket_->async_wait(stream_socket::wait_write, [self](const boost::system::error_code& ec) {
+          unique_lock again(self->mutex_);
+          if (ec) self->closed_ = true;
+          self->flush(again);
+        });
       });
       return;
     }
@@ -383,8 +367,7 @@ std::uint64_t frame_sender::taken() const {
   const lock_guard lock(mutex_);
   int waiting = 0;
   // On a socket that does not say, what the kernel took counts.
-  if (closed_ || ::ioctl(socket_->native_handle(), SIOCOUTQ, &waiting) != 0 || waiting < 0)
-    waiting = 0;
+  if (closed_ || ::ioctl(socket_->native_handle(), SIOCOUTQ, &waiting) != 0 || waiting < 0) waiting = 0;
   return sent_ - std::min<std::uint64_t>(sent_, static_cast<std::uint64_t>(waiting));
 }
 

@@ -93,7 +93,7 @@ class frame_reader {
   std::size_t begin_ = 0, end_ = 0;  // of the bytes in the buffer that are not consumed
   std::string body_;
   std::uint64_t payload_left_ = 0;  // of the last header, not read yet
-  std::size_t at_once_ = 1;  // bytes that are worth waking up for: what comes in 50 to 200 ms
+  std::size_t at_once_ = 1;         // bytes that are worth waking up for: what comes in 50 to 200 ms
   std::optional<receive_window> window_;
   const std::shared_ptr<waking> waking_;
   std::atomic<std::uint64_t> received_{0};

@@ -27,26 +27,19 @@ void take(const handshake_step& step, frame_sender& sender) {
 asio::awaitable<void> wait(stream_socket& s, stream_socket::wait_type what) {
   boost::system::error_code ec;
   co_await s.async_wait(what, asio::redirect_error(asio::use_awaitable, ec));
-  if (ec)
-    throw connection_error(std::make_error_code(std::errc::connection_reset),
-                           "the connection was lost");
+  if (ec) throw connection_error(std::make_error_code(std::errc::connection_reset), "the connection was lost");
 }
 
 /// Both sides prove their keys; from then on frames go through the session that is returned.
-asio::awaitable<tls_ptr> prove(const greeted_connection& c, tls_session::side which,
-                               const key_ptr& key) {
+asio::awaitable<tls_ptr> prove(const greeted_connection& c, tls_session::side which, const key_ptr& key) {
   const auto session = std::make_shared<tls_session>(c.socket.native_handle(), which, key);
   for (;;) switch (session->handshake()) {
       case tls_session::progress::done:
         c.reader.use(session);
         c.sender.use(session);
         co_return session;
-      case tls_session::progress::wants_read:
-        co_await wait(c.socket, stream_socket::wait_read);
-        break;
-      case tls_session::progress::wants_write:
-        co_await wait(c.socket, stream_socket::wait_write);
-        break;
+      case tls_session::progress::wants_read: co_await wait(c.socket, stream_socket::wait_read); break;
+      case tls_session::progress::wants_write: co_await wait(c.socket, stream_socket::wait_write); break;
       case tls_session::progress::failed:
         if (session->fault().code == std::errc::permission_denied)
           throw connection_refused(session->fault().code, session->fault().what);
@@ -61,8 +54,7 @@ asio::awaitable<bool> begins_with_tls(stream_socket& s) {
     const ssize_t n = ::recv(s.native_handle(), &first, 1, MSG_PEEK | MSG_DONTWAIT);
     if (n == 1) co_return first == tls_begin;
     if (n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR))
-      throw connection_error(std::make_error_code(std::errc::connection_reset),
-                             "the connection was lost");
+      throw connection_error(std::make_error_code(std::errc::connection_reset), "the connection was lost");
     co_await wait(s, stream_socket::wait_read);
   }
 }
@@ -91,8 +83,8 @@ asio::awaitable<server_info> greet(greeted_connection c, const hello_info& me, c
   co_return hands.server();
 }
 
-asio::awaitable<void> greet(greeted_connection c, const server_info& me, const key_ptr& key,
-                            revocations_ptr revoked, std::function<void(const greeted_peer&)> let_in) {
+asio::awaitable<void> greet(greeted_connection c, const server_info& me, const key_ptr& key, revocations_ptr revoked,
+                            std::function<void(const greeted_peer&)> let_in) {
   peer_proof proof{key != nullptr, {}, same_machine(c.socket)};
   tls_ptr session;
   if (co_await begins_with_tls(c.socket)) {

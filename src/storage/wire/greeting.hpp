@@ -20,8 +20,7 @@ struct greeted_connection {
 
 /// Runs the connecting side and returns what the server says of itself.  With a key both sides prove
 /// theirs first.  Throws connection_refused with the reason of a refusal, else connection_error.
-boost::asio::awaitable<server_info> greet(greeted_connection c, const hello_info& me,
-                                          const key_ptr& key);
+boost::asio::awaitable<server_info> greet(greeted_connection c, const hello_info& me, const key_ptr& key);
 
 /// Whom a server has let in.
 struct greeted_peer {

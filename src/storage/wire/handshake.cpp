@@ -17,9 +17,7 @@ namespace {
 constexpr std::size_t max_peer_name = 128;  // bytes
 constexpr std::size_t max_uuid = 64;
 
-failure failed(int error, std::string what) {
-  return {{error, std::generic_category()}, std::move(what)};
-}
+failure failed(int error, std::string what) { return {{error, std::generic_category()}, std::move(what)}; }
 
 template <class Message>
 bool parse(Message& m, frame_kind wanted, const frame_header& h, std::string_view body) {
@@ -82,8 +80,7 @@ std::uint64_t random_incarnation() {
   return n;
 }
 
-client_handshake::client_handshake(hello_info me, peer_proof proof)
-    : me_(std::move(me)), proof_(std::move(proof)) {}
+client_handshake::client_handshake(hello_info me, peer_proof proof) : me_(std::move(me)), proof_(std::move(proof)) {}
 
 handshake_step client_handshake::hello() const {
   if (!proof_.given && !proof_.same_machine)
@@ -110,18 +107,15 @@ failure client_handshake::finish(const frame_header& h, std::string_view body) {
   pb::Welcome w;
   if (!parse(w, frame_kind::welcome, h, body))
     return failed(EPROTO, "the server's welcome is malformed; is it a server of oocarray?");
-  server_ = {me_.wanted, w.incarnation(), w.store_uuid(), w.node(),
-             w.unencrypted() ? encryption::off : encryption::on};
+  server_ = {me_.wanted, w.incarnation(), w.store_uuid(), w.node(), w.unencrypted() ? encryption::off : encryption::on};
   if (proof_.given && server_.frames != me_.frames)
     return failed(EPROTO, "the server has not agreed to how frames are to be encrypted");
   if (!me_.store_uuid.empty() && server_.store_uuid != me_.store_uuid)
-    return failed(
-        ESTALE, "the server serves store " + server_.store_uuid + ", not store " + me_.store_uuid);
+    return failed(ESTALE, "the server serves store " + server_.store_uuid + ", not store " + me_.store_uuid);
   return {};
 }
 
-server_handshake::server_handshake(server_info me, peer_proof proof)
-    : me_(std::move(me)), proof_(std::move(proof)) {}
+server_handshake::server_handshake(server_info me, peer_proof proof) : me_(std::move(me)), proof_(std::move(proof)) {}
 
 handshake_step server_handshake::welcome(const frame_header& h, std::string_view body) {
   if (failure f = fault_of(h, body)) return refuse(frame_kind::welcome, f.code.value(), f.what);
@@ -138,8 +132,7 @@ failure server_handshake::fault_of(const frame_header& header, std::string_view 
   pb::Hello h;
   if (!parse(h, frame_kind::hello, header, body)) return failed(EPROTO, "the hello cannot be read");
   if (!copy_exactly(h.client_id(), peer_.client) || h.name().size() > max_peer_name ||
-      h.store_uuid().size() > max_uuid ||
-      (h.role() != pb::PEER_CLIENT && h.role() != pb::PEER_IO_SERVER))
+      h.store_uuid().size() > max_uuid || (h.role() != pb::PEER_CLIENT && h.role() != pb::PEER_IO_SERVER))
     return failed(EPROTO, "the hello is malformed");
   if (proof_.wanted && !proof_.given)
     return failed(EACCES,
@@ -150,13 +143,11 @@ failure server_handshake::fault_of(const frame_header& header, std::string_view 
                   "this server has no cluster key and serves its own machine only; make one with "
                   "`ooc keygen` and start the server with --key");
   if (static_cast<server_role>(h.wanted()) != me_.role)
-    return failed(EINVAL,
-                  me_.role == server_role::metadata
-                      ? "this is a metadata server, not an I/O server: the address is wrong"
-                      : "this is an I/O server; give the address of the metadata server");
+    return failed(EINVAL, me_.role == server_role::metadata
+                              ? "this is a metadata server, not an I/O server: the address is wrong"
+                              : "this is an I/O server; give the address of the metadata server");
   if (!h.store_uuid().empty() && !me_.store_uuid.empty() && h.store_uuid() != me_.store_uuid)
-    return failed(
-        ESTALE, "this server serves store " + me_.store_uuid + ", not store " + h.store_uuid());
+    return failed(ESTALE, "this server serves store " + me_.store_uuid + ", not store " + h.store_uuid());
   peer_.connection = h.connection();
   peer_.role = static_cast<peer_role>(h.role());
   peer_.wanted = me_.role;
@@ -166,12 +157,11 @@ failure server_handshake::fault_of(const frame_header& header, std::string_view 
   peer_.frames = h.unencrypted() ? encryption::off : encryption::on;
   if (failure f = user_fault()) return f;
   if (!proof_.wanted || peer_.frames == me_.frames) return {};
-  return failed(EACCES,
-                me_.frames == encryption::on
-                    ? "the server encrypts (it was not started with --encrypt off), and this program "
-                      "wants it not to: leave ?encrypt=off out of the store's URL"
-                    : "the server does not encrypt (--encrypt off), and this program wants it to: where "
-                      "the network is trusted, put ?encrypt=off into the store's URL");
+  return failed(EACCES, me_.frames == encryption::on
+                            ? "the server encrypts (it was not started with --encrypt off), and this program "
+                              "wants it not to: leave ?encrypt=off out of the store's URL"
+                            : "the server does not encrypt (--encrypt off), and this program wants it to: where "
+                              "the network is trusted, put ?encrypt=off into the store's URL");
 }
 
 /// Why the peer may not be who it says it is.
@@ -179,22 +169,20 @@ failure server_handshake::user_fault() const {
   if (!proof_.given || !proof_.given->user) return {};
   const key_user& u = *proof_.given->user;
   const std::string key = "the key of user " + u.name + " (uid " + std::to_string(u.uid) + ") ";
-  if (proof_.revoked)
-    return failed(EACCES, key + "has been revoked: ask who administers the store for a new one");
+  if (proof_.revoked) return failed(EACCES, key + "has been revoked: ask who administers the store for a new one");
   if (peer_.role == peer_role::io_server)
     return failed(EACCES, key + "registers no I/O servers: that takes the cluster key");
   if (peer_.who.uid != u.uid)
-    return failed(EACCES, key + "is not one of user " + std::to_string(peer_.who.uid) +
-                              ", for whom the program wants to act");
+    return failed(EACCES,
+                  key + "is not one of user " + std::to_string(peer_.who.uid) + ", for whom the program wants to act");
   if (!u.in_group(peer_.who.gid))
-    return failed(EACCES, key + "does not name group " + std::to_string(peer_.who.gid) +
-                              ", in which the program wants to act");
+    return failed(EACCES,
+                  key + "does not name group " + std::to_string(peer_.who.gid) + ", in which the program wants to act");
   return {};
 }
 
 handshake_step no_key_here() {
-  return refuse(frame_kind::welcome, EACCES,
-                "this server has no cluster key, and the client wants one proven");
+  return refuse(frame_kind::welcome, EACCES, "this server has no cluster key, and the client wants one proven");
 }
 
 }  // namespace ooc::wire

@@ -60,10 +60,10 @@ struct server_info {
 
 /// The facts about the other side that are known before it says anything.
 struct peer_proof {
-  bool wanted = false;              ///< this side has a key
-  std::optional<key_holder> given{}; ///< whose key the other side has proven; of a server: the cluster's
-  bool same_machine = false;        ///< reached by a Unix socket or loopback
-  bool revoked = false;             ///< this side knows that the key of the other one is refused
+  bool wanted = false;                ///< this side has a key
+  std::optional<key_holder> given{};  ///< whose key the other side has proven; of a server: the cluster's
+  bool same_machine = false;          ///< reached by a Unix socket or loopback
+  bool revoked = false;               ///< this side knows that the key of the other one is refused
 };
 
 struct handshake_step {

@@ -27,12 +27,9 @@ Message parse(std::string_view body) {
 
 void write_request(const request& r, request_numbers& to) {
   for (const nested_request& n : r.entries()) {
-    for (const std::uint64_t number :
-         {n.file_offset, n.memory_offset, n.run, std::uint64_t{n.depth}})
-      to.Add(number);
+    for (const std::uint64_t number : {n.file_offset, n.memory_offset, n.run, std::uint64_t{n.depth}}) to.Add(number);
     for (std::uint32_t level = 0; level < n.depth; ++level)
-      for (const std::uint64_t number :
-           {n.levels[level].count, n.levels[level].file_step, n.levels[level].memory_step})
+      for (const std::uint64_t number : {n.levels[level].count, n.levels[level].file_step, n.levels[level].memory_step})
         to.Add(number);
   }
 }
@@ -91,11 +88,10 @@ std::string encode(const io_request& r) {
 std::vector<storage::region> regions_of(const io_request& r) {
   std::vector<storage::region> regions;
   if (!regions_within(r, max_steps, regions))
-    throw usage_error(errc::invalid_request,
-                      "'" + r.file->name + "': a request of more than " +
-                          std::to_string(max_steps) +
-                          " regions on one node; it is to be made in several, of a part of the "
-                          "repetitions each");
+    throw usage_error(errc::invalid_request, "'" + r.file->name + "': a request of more than " +
+                                                 std::to_string(max_steps) +
+                                                 " regions on one node; it is to be made in several, of a part of the "
+                                                 "repetitions each");
   return regions;
 }
 
@@ -151,9 +147,7 @@ std::string encode(const failure& f) {
   return m.SerializeAsString();
 }
 
-failure decode_failure(std::string_view body) {
-  return read_failure(parse<pb::Failure>(body));
-}
+failure decode_failure(std::string_view body) { return read_failure(parse<pb::Failure>(body)); }
 
 failure read_failure(const pb::Failure& m) {
   failure f;
@@ -212,10 +206,9 @@ std::vector<std::uint64_t> decode_fence(std::string_view body) {
 namespace {
 
 constexpr std::uint64_t io_stats::*counters[] = {
-    &io_stats::read_requests,        &io_stats::write_requests, &io_stats::read_regions,
-    &io_stats::write_regions,         &io_stats::bytes_read,     &io_stats::bytes_written,
-    &io_stats::device_reads,         &io_stats::device_writes,  &io_stats::device_bytes_read,
-    &io_stats::device_bytes_written, &io_stats::syncs};
+    &io_stats::read_requests,     &io_stats::write_requests,       &io_stats::read_regions, &io_stats::write_regions,
+    &io_stats::bytes_read,        &io_stats::bytes_written,        &io_stats::device_reads, &io_stats::device_writes,
+    &io_stats::device_bytes_read, &io_stats::device_bytes_written, &io_stats::syncs};
 constexpr std::size_t io_counters = sizeof(io_stats) / sizeof(std::uint64_t);
 static_assert(std::size(counters) == io_counters);
 

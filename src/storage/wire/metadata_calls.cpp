@@ -196,79 +196,46 @@ any_call call_of(const pb::Call& m) {
   using enum storage::file_state;
   switch (m.op()) {
     case pb::OP_LOOKUP:
-    case pb::OP_LOOK_IN:
-      return calls::lookup{where};
-    case pb::OP_STAT:
-      return calls::lookup{m.id()};
-    case pb::OP_OPEN:
-      return calls::open{where, (m.rights() & right_write) != 0, m.unfinished()};
-    case pb::OP_FIND:
-      return calls::find{m.id(), m.rights()};
+    case pb::OP_LOOK_IN: return calls::lookup{where};
+    case pb::OP_STAT: return calls::lookup{m.id()};
+    case pb::OP_OPEN: return calls::open{where, (m.rights() & right_write) != 0, m.unfinished()};
+    case pb::OP_FIND: return calls::find{m.id(), m.rights()};
     case pb::OP_LIST:
-    case pb::OP_LIST_IN:
-      return calls::list{where, m.after()};
-    case pb::OP_FILES:
-      return calls::ids{committed, m.id()};
-    case pb::OP_UNFINISHED:
-      return calls::ids{unfinished, m.id()};
-    case pb::OP_DEAD:
-      return calls::ids{dead, m.id()};
-    case pb::OP_CAPABILITY:
-      return calls::capability{m.id(), m.rights(), m.size()};
-    case pb::OP_REMOVAL_CAPABILITY:
-      return calls::capability{m.id(), right_remove};
-    case pb::OP_SYNC:
-      return calls::sync{};
-    case pb::OP_TAKE_LEASE:
-      return take_lease{m.lease(), m.id(), lease_kind_of(m)};
-    case pb::OP_DROP_LEASE:
-      return drop_lease{m.lease(), m.unsettled()};
-    case pb::OP_GOODBYE:
-      return goodbye{};
-    case pb::OP_CREATE:
-      return calls::create{where, read_new_file(m.file())};
-    case pb::OP_COMMIT:
-      return calls::commit{m.id()};
-    case pb::OP_ABANDON:
-      return calls::abandon{m.id()};
-    case pb::OP_FORGET:
-      return calls::forget{m.id()};
-    case pb::OP_MKDIR:
-      return calls::make_folder{where, m.mode(), m.parents()};
-    case pb::OP_MAKE:
-      return calls::make{where, read_new_entry(m.made())};
-    case pb::OP_LINK:
-      return calls::link{m.id(), place_of(m.to_folder(), m.to())};
+    case pb::OP_LIST_IN: return calls::list{where, m.after()};
+    case pb::OP_FILES: return calls::ids{committed, m.id()};
+    case pb::OP_UNFINISHED: return calls::ids{unfinished, m.id()};
+    case pb::OP_DEAD: return calls::ids{dead, m.id()};
+    case pb::OP_CAPABILITY: return calls::capability{m.id(), m.rights(), m.size()};
+    case pb::OP_REMOVAL_CAPABILITY: return calls::capability{m.id(), right_remove};
+    case pb::OP_SYNC: return calls::sync{};
+    case pb::OP_TAKE_LEASE: return take_lease{m.lease(), m.id(), lease_kind_of(m)};
+    case pb::OP_DROP_LEASE: return drop_lease{m.lease(), m.unsettled()};
+    case pb::OP_GOODBYE: return goodbye{};
+    case pb::OP_CREATE: return calls::create{where, read_new_file(m.file())};
+    case pb::OP_COMMIT: return calls::commit{m.id()};
+    case pb::OP_ABANDON: return calls::abandon{m.id()};
+    case pb::OP_FORGET: return calls::forget{m.id()};
+    case pb::OP_MKDIR: return calls::make_folder{where, m.mode(), m.parents()};
+    case pb::OP_MAKE: return calls::make{where, read_new_entry(m.made())};
+    case pb::OP_LINK: return calls::link{m.id(), place_of(m.to_folder(), m.to())};
     case pb::OP_RENAME:
-    case pb::OP_MOVE:
-      return calls::move{where, place_of(m.to_folder(), m.to()), m.replace()};
-    case pb::OP_REMOVE:
-      return calls::remove{where};
-    case pb::OP_UNLINK:
-      return calls::unlink{where, m.is_folder()};
+    case pb::OP_MOVE: return calls::move{where, place_of(m.to_folder(), m.to()), m.replace()};
+    case pb::OP_REMOVE: return calls::remove{where};
+    case pb::OP_UNLINK: return calls::unlink{where, m.is_folder()};
     case pb::OP_SET_SIZE:
       return calls::set_size{m.id(), m.size(), {m.extents().begin(), m.extents().end()}, m.generation(), m.reserved()};
     case pb::OP_SET_GENERATION:
       // Clients of earlier releases do not say what they know of.
       return calls::set_generation{m.id(), m.generation(), m.has_allocated() ? m.allocated() : most};
-    case pb::OP_SET_IN_PROGRESS:
-      return calls::set_in_progress{m.id(), m.value()};
-    case pb::OP_CHANGE:
-      return calls::change{id, read_change(m.change())};
-    case pb::OP_SET_MODE:
-      return calls::change{where, storage::mode_change(m.mode())};
-    case pb::OP_SET_OWNER:
-      return calls::change{where, storage::owner_change(m.uid(), m.gid())};
-    case pb::OP_SET_ATTRIBUTE:
-      return calls::set_attribute{where, m.key(), m.value()};
-    case pb::OP_SET_ATTRIBUTE_OF:
-      return calls::set_attribute{id, m.key(), m.value()};
-    case pb::OP_REMOVE_ATTRIBUTE:
-      return calls::remove_attribute{where, m.key()};
-    case pb::OP_REMOVE_ATTRIBUTE_OF:
-      return calls::remove_attribute{id, m.key()};
-    default:
-      ooc::refuse(ENOSYS, "call " + std::to_string(m.op()) + " is not known to this server");
+    case pb::OP_SET_IN_PROGRESS: return calls::set_in_progress{m.id(), m.value()};
+    case pb::OP_CHANGE: return calls::change{id, read_change(m.change())};
+    case pb::OP_SET_MODE: return calls::change{where, storage::mode_change(m.mode())};
+    case pb::OP_SET_OWNER: return calls::change{where, storage::owner_change(m.uid(), m.gid())};
+    case pb::OP_SET_ATTRIBUTE: return calls::set_attribute{where, m.key(), m.value()};
+    case pb::OP_SET_ATTRIBUTE_OF: return calls::set_attribute{id, m.key(), m.value()};
+    case pb::OP_REMOVE_ATTRIBUTE: return calls::remove_attribute{where, m.key()};
+    case pb::OP_REMOVE_ATTRIBUTE_OF: return calls::remove_attribute{id, m.key()};
+    default: ooc::refuse(ENOSYS, "call " + std::to_string(m.op()) + " is not known to this server");
   }
 }
 

@@ -1,7 +1,7 @@
 // The calls of the metadata service, and of the leases of its clients, as bodies of frames, and back.
 //
-// docs/wire-format.md, "Metadata", has the table of them.  Decoding checks what the types promise and throws usage_error
-// (errc::invalid_request, ENOSYS for a call that is not known).  Any thread may call.
+// docs/wire-format.md, "Metadata", has the table of them.  Decoding checks what the types promise and throws
+// usage_error (errc::invalid_request, ENOSYS for a call that is not known).  Any thread may call.
 #pragma once
 
 #include <chrono>

@@ -33,8 +33,7 @@ void limit(int socket, std::size_t bytes) noexcept {
 }  // namespace
 
 bool receive_window::to_be_small(bool was, double rate, const path& p) noexcept {
-  return rate < (was ? 2 * slow : slow) &&
-         2 * rate * p.round_trip.count() < static_cast<double>(p.window());
+  return rate < (was ? 2 * slow : slow) && 2 * rate * p.round_trip.count() < static_cast<double>(p.window());
 }
 
 void receive_window::follow(int socket, std::size_t bytes, duration waited) noexcept {

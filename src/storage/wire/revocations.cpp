@@ -35,8 +35,7 @@ std::string end_of_list(const std::string& text) {
 }
 
 [[noreturn]] void fail_list(const fs::path& file, const char* doing) {
-  throw io_error({errno, std::generic_category()},
-                 "list of revoked keys '" + file.string() + "' cannot be " + doing);
+  throw io_error({errno, std::generic_category()}, "list of revoked keys '" + file.string() + "' cannot be " + doing);
 }
 
 }  // namespace
@@ -57,8 +56,7 @@ revocations revocations::read(const fs::path& file) {
   std::getline(in, text, '\0');  // there is none: to the end
   if (!in.is_open() || in.bad()) fail_list(file, "read");
   const auto refuse_damaged = [&](const std::string& why) {
-    refuse_list(errc::not_a_store, file,
-                "is damaged: " + why + "; restore it, or revoke again into a new one");
+    refuse_list(errc::not_a_store, file, "is damaged: " + why + "; restore it, or revoke again into a new one");
   };
   const auto end = text.rfind("end ");
   if (!in.eof() || end == std::string::npos || text.substr(end) != end_of_list(text.substr(0, end)))
@@ -71,8 +69,7 @@ revocations revocations::read(const fs::path& file) {
     std::istringstream words(line);
     std::int64_t uid = -1, until = -1;
     std::string more;
-    if (first || !(words >> uid >> until) || uid < 0 || uid > 0xffffffffLL || until <= 0 ||
-        words >> more)
+    if (first || !(words >> uid >> until) || uid < 0 || uid > 0xffffffffLL || until <= 0 || words >> more)
       refuse_damaged("expected 'UID SECONDS' instead of '" + line + "'");
     all.add(static_cast<std::uint32_t>(uid), until);
   }
@@ -118,8 +115,6 @@ bool revocations::cover(std::string_view identity) const {
   return holder && cover(*holder);
 }
 
-fs::path revocations_of(const fs::path& key_file) {
-  return key_file.string() + ".revoked";
-}
+fs::path revocations_of(const fs::path& key_file) { return key_file.string() + ".revoked"; }
 
 }  // namespace ooc::wire

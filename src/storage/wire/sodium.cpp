@@ -25,8 +25,7 @@ std::string to_hex(std::span<const std::uint8_t> bytes) {
 bool from_hex(std::string_view text, std::span<std::uint8_t> out) {
   std::size_t written = 0;
   return text.size() == 2 * out.size() &&
-         ::sodium_hex2bin(out.data(), out.size(), text.data(), text.size(), nullptr, &written,
-                          nullptr) == 0 &&
+         ::sodium_hex2bin(out.data(), out.size(), text.data(), text.size(), nullptr, &written, nullptr) == 0 &&
          written == out.size();
 }
 

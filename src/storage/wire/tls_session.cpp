@@ -18,9 +18,9 @@ namespace ooc::wire {
 
 namespace {
 
-constexpr std::size_t record_bytes = 16 << 10;     // of plain text, the most that TLS allows
-constexpr std::size_t gathered_bytes = 64 << 10;   // go to the socket in one call
-constexpr std::size_t received_bytes = 64 << 10;   // come from the socket in one call
+constexpr std::size_t record_bytes = 16 << 10;       // of plain text, the most that TLS allows
+constexpr std::size_t gathered_bytes = 64 << 10;     // go to the socket in one call
+constexpr std::size_t received_bytes = 64 << 10;     // come from the socket in one call
 constexpr std::uint64_t records_of_a_key = 1 << 22;  // RFC 8446, 5.5 allows AES-GCM 2^24.5
 
 [[noreturn]] void fail(const std::string& doing) {
@@ -62,13 +62,13 @@ struct tls_session::state {
   const key_ptr key;
   SSL* ssl = nullptr;
   key_holder peer;
-  failure fault;          // of the handshake
-  std::string told;       // about the key of the other side
-  bool proven = false;    // the handshake has ended well
-  bool broken = false;    // nothing that comes can be believed
-  bool foreign = false;   // what came first was no TLS
-  bool began = false;     // something has come
-  bool ended = false;     // the peer has ended the connection
+  failure fault;         // of the handshake
+  std::string told;      // about the key of the other side
+  bool proven = false;   // the handshake has ended well
+  bool broken = false;   // nothing that comes can be believed
+  bool foreign = false;  // what came first was no TLS
+  bool began = false;    // something has come
+  bool ended = false;    // the peer has ended the connection
   int socket_error = 0;
 
   mutable ooc::mutex mutex;
@@ -95,8 +95,7 @@ struct tls_context {
   using state = tls_session::state;
 
   // Called by OpenSSL, and that by who holds the mutex of the session.
-  static int put(BIO* b, const char* data, std::size_t n,
-                 std::size_t* written) OOC_NO_THREAD_SAFETY_ANALYSIS {
+  static int put(BIO* b, const char* data, std::size_t n, std::size_t* written) OOC_NO_THREAD_SAFETY_ANALYSIS {
     state& s = owner<state>(b);
     s.out.insert(s.out.end(), data, data + n);
     *written = n;
@@ -143,10 +142,9 @@ struct tls_context {
   static SSL_SESSION* session_of(SSL* ssl, access_key::secret secret) {
     SSL_SESSION* s = ::SSL_SESSION_new();
     const unsigned char suite[] = {0x13, 0x01};  // TLS_AES_128_GCM_SHA256: the key's hash is SHA-256
-    const bool made =
-        s != nullptr && ::SSL_SESSION_set1_master_key(s, secret.data(), secret.size()) == 1 &&
-        ::SSL_SESSION_set_cipher(s, ::SSL_CIPHER_find(ssl, suite)) == 1 &&
-        ::SSL_SESSION_set_protocol_version(s, TLS1_3_VERSION) == 1;
+    const bool made = s != nullptr && ::SSL_SESSION_set1_master_key(s, secret.data(), secret.size()) == 1 &&
+                      ::SSL_SESSION_set_cipher(s, ::SSL_CIPHER_find(ssl, suite)) == 1 &&
+                      ::SSL_SESSION_set_protocol_version(s, TLS1_3_VERSION) == 1;
     ::sodium_memzero(secret.data(), secret.size());
     if (made) return s;
     ::SSL_SESSION_free(s);
@@ -154,8 +152,7 @@ struct tls_context {
   }
 
   // Which key a client has.
-  static int use_key(SSL* ssl, const EVP_MD*, const unsigned char** id, std::size_t* length,
-                     SSL_SESSION** session) {
+  static int use_key(SSL* ssl, const EVP_MD*, const unsigned char** id, std::size_t* length, SSL_SESSION** session) {
     const state& s = *static_cast<state*>(SSL_get_app_data(ssl));
     const std::string& identity = s.key->holder().identity;
     *id = reinterpret_cast<const unsigned char*>(identity.data());
@@ -166,8 +163,7 @@ struct tls_context {
 
   // The key of who names itself to a server.  Without a session the handshake goes on to fail, as there
   // is no certificate.
-  static int find_key(SSL* ssl, const unsigned char* id, std::size_t length,
-                      SSL_SESSION** session) {
+  static int find_key(SSL* ssl, const unsigned char* id, std::size_t length, SSL_SESSION** session) {
     state& s = *static_cast<state*>(SSL_get_app_data(ssl));
     *session = nullptr;
     auto holder = parse_identity({reinterpret_cast<const char*>(id), length});
@@ -176,8 +172,8 @@ struct tls_context {
       return 1;
     }
     if (holder->cluster != s.key->holder().cluster) {
-      s.told = "the client's key is of cluster " + holder->cluster + ", the server's of cluster " +
-               s.key->holder().cluster;
+      s.told =
+          "the client's key is of cluster " + holder->cluster + ", the server's of cluster " + s.key->holder().cluster;
       return 1;
     }
     *session = session_of(ssl, s.key->secret_of(*holder));
@@ -198,15 +194,14 @@ struct tls_context {
     SSL_CTX* c = ::SSL_CTX_new(client ? ::TLS_client_method() : ::TLS_server_method());
     if (c == nullptr) fail("SSL_CTX_new");
     if (::SSL_CTX_set_min_proto_version(c, TLS1_3_VERSION) != 1 ||
-        ::SSL_CTX_set_ciphersuites(
-            c, "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256") != 1 ||
+        ::SSL_CTX_set_ciphersuites(c, "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256") != 1 ||
         ::SSL_CTX_set1_groups_list(c, "X25519:P-256") != 1)
       fail("choosing TLS 1.3");
     ::SSL_CTX_set_options(c, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
     ::SSL_CTX_set_num_tickets(c, 0);
     ::SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
-    ::SSL_CTX_set_mode(c, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-                              SSL_MODE_ENABLE_PARTIAL_WRITE);
+    ::SSL_CTX_set_mode(c,
+                       SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_ENABLE_PARTIAL_WRITE);
     ::SSL_CTX_set_read_ahead(c, 1);
     ::SSL_CTX_set_default_read_buffer_len(c, received_bytes);
     if (client) {
@@ -245,13 +240,9 @@ tls_session::progress tls_session::handshake() {
   return state_->handshake();
 }
 
-const failure& tls_session::fault() const noexcept {
-  return state_->fault;
-}
+const failure& tls_session::fault() const noexcept { return state_->fault; }
 
-const key_holder& tls_session::peer() const noexcept {
-  return state_->peer;
-}
+const key_holder& tls_session::peer() const noexcept { return state_->peer; }
 
 ssize_t tls_session::receive(std::span<const iovec> to) {
   const lock_guard lock(state_->mutex);
@@ -271,8 +262,7 @@ bool tls_session::holds_bytes() const {
 /// False with errno where the socket does not take all that waits.
 bool tls_session::state::flush() {
   while (out_begin != out.size()) {
-    const ssize_t n = ::send(socket, out.data() + out_begin, out.size() - out_begin,
-                             MSG_DONTWAIT | MSG_NOSIGNAL);
+    const ssize_t n = ::send(socket, out.data() + out_begin, out.size() - out_begin, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return false;
     out_begin += static_cast<std::size_t>(n);
@@ -298,16 +288,18 @@ failure tls_session::state::what_failed(int result) {
   if (ended) return because(ECONNRESET, "the connection was lost before both sides had proven their keys");
   (void)::SSL_get_error(ssl, result);
   if (which == side::server)
-    return because(EACCES, "wrong cluster key: the client does not prove that it holds a key of this "
-                           "cluster (" + (told.empty() ? "TLS: " + reason : told) + ")");
+    return because(EACCES,
+                   "wrong cluster key: the client does not prove that it holds a key of this "
+                   "cluster (" +
+                       (told.empty() ? "TLS: " + reason : told) + ")");
   // An alert, or a proof that is wrong: both say that the other side has another key.
   if (ssl_reason >= SSL_AD_REASON_OFFSET || ssl_reason == SSL_R_CERTIFICATE_VERIFY_FAILED ||
       ssl_reason == SSL_R_DIGEST_CHECK_FAILED || ssl_reason == SSL_R_BINDER_DOES_NOT_VERIFY)
-    return because(EACCES, "wrong cluster key: the server does not prove that it holds a key of this "
-                           "program's cluster, or does not accept this program's (TLS: " + reason +
-                               "); give both keys of the same cluster");
-  return because(EPROTO, "the proof of the keys was changed on its way, or is no TLS 1.3 (TLS: " +
-                             reason + ")");
+    return because(EACCES,
+                   "wrong cluster key: the server does not prove that it holds a key of this "
+                   "program's cluster, or does not accept this program's (TLS: " +
+                       reason + "); give both keys of the same cluster");
+  return because(EPROTO, "the proof of the keys was changed on its way, or is no TLS 1.3 (TLS: " + reason + ")");
 }
 
 tls_session::progress tls_session::state::handshake() {
@@ -344,12 +336,10 @@ ssize_t tls_session::state::receive(std::span<const iovec> to) {
   for (const iovec& part : to)
     for (std::size_t at = 0; at < part.iov_len;) {
       // More than has been read from the socket already is left to the next call.
-      if (total != 0 && (total >= received_bytes || ::SSL_has_pending(ssl) != 1))
-        return static_cast<ssize_t>(total);
+      if (total != 0 && (total >= received_bytes || ::SSL_has_pending(ssl) != 1)) return static_cast<ssize_t>(total);
       ::ERR_clear_error();
       std::size_t n = 0;
-      const int result =
-          ::SSL_read_ex(ssl, static_cast<char*>(part.iov_base) + at, part.iov_len - at, &n);
+      const int result = ::SSL_read_ex(ssl, static_cast<char*>(part.iov_base) + at, part.iov_len - at, &n);
       if (result == 1) {
         at += n;
         total += n;

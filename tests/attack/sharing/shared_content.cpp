@@ -23,7 +23,8 @@ void shared_content::forget(extent e) {
 void shared_content::write(const std::vector<extent>& where, write_number n) {
   for (const extent& e : where) {
     if (e.end > numbers_.size()) numbers_.resize(e.end);
-    std::fill(numbers_.begin() + static_cast<std::ptrdiff_t>(e.begin), numbers_.begin() + static_cast<std::ptrdiff_t>(e.end), n);
+    std::fill(numbers_.begin() + static_cast<std::ptrdiff_t>(e.begin),
+              numbers_.begin() + static_cast<std::ptrdiff_t>(e.end), n);
     forget(e);
   }
 }

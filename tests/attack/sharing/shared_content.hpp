@@ -1,7 +1,7 @@
 // What a plain file that several programs write should hold, and what it may hold instead.
 //
-// Each write has a number, from 1; 0 is the file's fill pattern.  What a byte is follows from the number of the write that it is
-// from, and from where it is, so that a byte tells when and for where it was written.
+// Each write has a number, from 1; 0 is the file's fill pattern.  What a byte is follows from the number of the write
+// that it is from, and from where it is, so that a byte tells when and for where it was written.
 #pragma once
 
 #include <compare>

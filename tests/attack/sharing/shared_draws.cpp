@@ -61,7 +61,9 @@ deed shared_draws::any_transfer(std::size_t p, std::uint32_t slot, bool alone) {
   else if (what >= 90) {
     d.o.what = action::truncate;
     const bool longer = w_.r.one_in(3);
-    d.o.length = w_.r.one_in(6) ? 0 : longer ? w_.r.between(size, std::min(w_.most, 2 * size + 1000)) : w_.r.between(0, size);
+    d.o.length = w_.r.one_in(6) ? 0
+                 : longer       ? w_.r.between(size, std::min(w_.most, 2 * size + 1000))
+                                : w_.r.between(0, size);
   }
   if (d.o.what == action::read_strided && !d.where.empty() && (!alone || d.where.back().end > size)) {
     d.where.clear();
@@ -73,7 +75,8 @@ deed shared_draws::any_transfer(std::size_t p, std::uint32_t slot, bool alone) {
 
 std::uint64_t shared_draws::any_offset(const shared_file& f) {
   const std::uint64_t size = f.content.size();
-  return w_.r.one_in(3) ? w_.r.between(0, std::min(w_.most - 1, size + size / 4 + 1000)) : w_.r.between(0, std::min(w_.most - 1, size));
+  return w_.r.one_in(3) ? w_.r.between(0, std::min(w_.most - 1, size + size / 4 + 1000))
+                        : w_.r.between(0, std::min(w_.most - 1, size));
 }
 std::uint64_t shared_draws::any_length(std::uint64_t offset, std::uint64_t greatest) {
   return std::min(w_.most - offset, w_.r.one_in(3) ? w_.r.between(1, greatest) : w_.r.between(1, 3000));
@@ -100,8 +103,11 @@ void shared_draws::stride(deed& d, action what) {
   if (w_.r.one_in(3)) s.fs = w_.r.between(1, s.gs);
   if (w_.r.one_in(3)) s.ls = w_.r.between(1, s.gs);
   const request all = request::strided(s, access_kind::write);
-  if (all.bytes() == 0 || all.file_end() > w_.most) return extend(d, is_read(what) ? action::read_at : action::write_at);
-  all.for_each_run([&](std::uint64_t file, std::uint64_t, std::uint64_t length) { d.where.push_back({file, file + length}); });
+  if (all.bytes() == 0 || all.file_end() > w_.most)
+    return extend(d, is_read(what) ? action::read_at : action::write_at);
+  all.for_each_run([&](std::uint64_t file, std::uint64_t, std::uint64_t length) {
+    d.where.push_back({file, file + length});
+  });
   if (d.where.size() > program_board::most_pieces) {
     d.where.clear();
     return extend(d, is_read(what) ? action::read_at : action::write_at);

@@ -17,7 +17,8 @@ shared_content after(shared_content c, const deed& d) {
 }
 
 touched_chunks touched_by(const shared_file& f, const deed& d) {
-  return d.o.what == action::truncate ? touched_chunks::of_cut(f.striping, d.o.length) : touched_chunks(f.striping, d.where);
+  return d.o.what == action::truncate ? touched_chunks::of_cut(f.striping, d.o.length)
+                                      : touched_chunks(f.striping, d.where);
 }
 
 }  // namespace
@@ -85,7 +86,8 @@ void shared_judge::check(shared_file& f, const deed& d, const std::vector<shared
   if (d.o.what == action::read_strided) compare(f, d, d.where, met);
 }
 
-void shared_judge::compare(const shared_file& f, const deed& d, const std::vector<extent>& where, const std::vector<shared_content>& met) {
+void shared_judge::compare(const shared_file& f, const deed& d, const std::vector<extent>& where,
+                           const std::vector<shared_content>& met) {
   const std::byte* got = w_.board(d.program).data;
   for (const extent& e : where)
     for (std::uint64_t i = e.begin; i < e.end; ++i, ++got)
@@ -94,14 +96,16 @@ void shared_judge::compare(const shared_file& f, const deed& d, const std::vecto
 }
 
 void shared_judge::differs(const shared_file& f, const deed& d, extent e, const std::byte* got, write_number expected) {
-  std::string what = text_of(d) + ": byte " + std::to_string(e.begin) + " is not that of write " + std::to_string(expected);
+  std::string what =
+      text_of(d) + ": byte " + std::to_string(e.begin) + " is not that of write " + std::to_string(expected);
   const std::uint64_t end = std::min(e.end, e.begin + 8);
   for (write_number n = 0; n <= w_.last_number; ++n) {
     const std::byte* b = got;
     std::uint64_t i = e.begin;
     while (i < end && *b == byte_of(n, i, f.fill)) ++i, ++b;
     if (i != end || n == expected) continue;
-    throw finding(verdict::lost, what + ", but " + (n == 0 ? "the fill pattern" : "that of write " + std::to_string(n)));
+    throw finding(verdict::lost,
+                  what + ", but " + (n == 0 ? "the fill pattern" : "that of write " + std::to_string(n)));
   }
   throw finding(verdict::wrong, what + ", nor of any other");
 }

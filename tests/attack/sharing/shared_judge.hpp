@@ -13,14 +13,15 @@ class shared_judge {
   void bytes_and_size(shared_file& f, const std::vector<deed*>& deeds);
   /// What the program has open after its call.
   void handles_after(const deed& d, bool beside_another);
-  /// Asks for the size, where there is a doubt about it, and reads everything; by a new opening where the program of the
-  /// last of these calls has not got it open, and sometimes by the program that came after a kill.
+  /// Asks for the size, where there is a doubt about it, and reads everything; by a new opening where the program of
+  /// the last of these calls has not got it open, and sometimes by the program that came after a kill.
   void settle(const file_ptr& f, const std::vector<deed*>& deeds, bool killed);
   void open_and_read(std::size_t p, std::uint32_t slot);
 
  private:
   void check(shared_file& f, const deed& d, const std::vector<shared_content>& met);
-  void compare(const shared_file& f, const deed& d, const std::vector<extent>& where, const std::vector<shared_content>& met);
+  void compare(const shared_file& f, const deed& d, const std::vector<extent>& where,
+               const std::vector<shared_content>& met);
   [[noreturn]] void differs(const shared_file& f, const deed& d, extent e, const std::byte* got, write_number expected);
   void ask_size(std::size_t p, std::uint32_t slot);
   void read_all(std::size_t p, std::uint32_t slot);

@@ -97,7 +97,8 @@ bool shared_names::refused(deed& d, const file_ptr& source, const file_ptr& gone
       may = may || h.growths_perhaps > 1;
     }
   if (d.a.ok) {
-    if (must) throw finding(verdict::failed, text_of(d) + ": done, although another program reserves space for the file");
+    if (must)
+      throw finding(verdict::failed, text_of(d) + ": done, although another program reserves space for the file");
     return false;
   }
   if (!may || !d.a.is(errc::busy)) fail(d);
@@ -131,7 +132,8 @@ void shared_names::identify(std::uint32_t slot, const std::vector<file_ptr>& may
     w_.names[slot] = f;
     return;
   }
-  throw finding(verdict::wrong, text_of(d) + ": the name stands for file " + std::to_string(static_cast<std::int64_t>(d.a.value)));
+  throw finding(verdict::wrong,
+                text_of(d) + ": the name stands for file " + std::to_string(static_cast<std::int64_t>(d.a.value)));
 }
 
 }  // namespace ooc::attack

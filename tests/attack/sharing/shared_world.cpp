@@ -11,8 +11,8 @@ std::string text_of(const deed& d) {
   if (d.o.what == action::rename || d.o.what == action::replace) s += " to " + file_name(d.o.to);
   if (d.o.what == action::truncate || d.o.what == action::create) s += " " + std::to_string(d.o.length);
   if (d.o.what == action::create)
-    s += " on " + std::to_string(d.o.striping.nn) + " nodes from " + std::to_string(d.o.striping.sn) + " in stripes of " +
-         std::to_string(d.o.striping.sf) + (d.o.sparse ? ", sparse" : "");
+    s += " on " + std::to_string(d.o.striping.nn) + " nodes from " + std::to_string(d.o.striping.sn) +
+         " in stripes of " + std::to_string(d.o.striping.sf) + (d.o.sparse ? ", sparse" : "");
   if (d.o.number != 0) s += " as write " + std::to_string(d.o.number);
   for (const extent& e : d.where) s += " [" + std::to_string(e.begin) + "," + std::to_string(e.end) + ")";
   return s;
@@ -36,7 +36,8 @@ deed shared_world::call(std::size_t p, action what, std::uint32_t slot) const {
 void shared_world::tell(deed& d) const {
   std::cout << text_of(d) << std::endl;
   if (is_write(d.o.what) && d.file)
-    d.grows = std::any_of(d.where.begin(), d.where.end(), [&](const extent& e) { return e.end > d.file->content.size(); });
+    d.grows =
+        std::any_of(d.where.begin(), d.where.end(), [&](const extent& e) { return e.end > d.file->content.size(); });
   programs[d.program]->tell(d.o);
 }
 void shared_world::ask(deed& d) const {

@@ -1,4 +1,5 @@
-// Which programs there are, which files, and who has which one open: as far as is known, everything of a round of `shared_files`.
+// Which programs there are, which files, and who has which one open: as far as is known, everything of a round of
+// `shared_files`.
 #pragma once
 
 #include <array>

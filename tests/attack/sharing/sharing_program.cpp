@@ -78,29 +78,15 @@ class sharing_session {
         f->close();
         f.reset();
         return 0;
-      case action::truncate:
-        f->truncate(o.length);
-        return 0;
-      case action::size:
-        return f->size();
-      case action::sync:
-        f->sync();
-        return 0;
-      case action::remove:
-        store_.remove(name);
-        return 0;
-      case action::rename:
-        store_.rename(name, file_name(o.to));
-        return 0;
-      case action::replace:
-        store_.core()->replace(name, file_name(o.to));
-        return 0;
-      case action::identify:
-        return id(name);
-      case action::leave:
-        return 0;
-      default:
-        return transfer(o, *f);
+      case action::truncate: f->truncate(o.length); return 0;
+      case action::size: return f->size();
+      case action::sync: f->sync(); return 0;
+      case action::remove: store_.remove(name); return 0;
+      case action::rename: store_.rename(name, file_name(o.to)); return 0;
+      case action::replace: store_.core()->replace(name, file_name(o.to)); return 0;
+      case action::identify: return id(name);
+      case action::leave: return 0;
+      default: return transfer(o, *f);
     }
   }
 
@@ -111,9 +97,7 @@ class sharing_session {
         fill_in({{o.offset, o.offset + o.length}}, o.number);
         f.write_at(o.offset, data);
         return 0;
-      case action::append:
-        f.seek(0, seek_from::end);
-        [[fallthrough]];
+      case action::append: f.seek(0, seek_from::end); [[fallthrough]];
       case action::write: {
         const std::uint64_t at = f.tell();
         fill_in({{at, at + o.length}}, o.number);
@@ -135,15 +119,12 @@ class sharing_session {
         f.write(list, data);
         return 0;
       }
-      case action::read_at:
-        (void)f.size();
-        return f.read_at(o.offset, data);
+      case action::read_at: (void)f.size(); return f.read_at(o.offset, data);
       case action::read_strided:
         (void)f.size();
         f.read(o.strided, data);
         return o.length;
-      default:
-        return f.read_at(o.offset, data);
+      default: return f.read_at(o.offset, data);
     }
   }
 
@@ -172,9 +153,10 @@ bool read_value(int fd, T& value) {
 }  // namespace
 
 const char* name_of(action a) noexcept {
-  constexpr const char* names[] = {"open",        "create",     "close",        "write_at",     "write",    "append", "write_strided",
-                                   "write_list",  "read_at",    "read_blindly", "read_strided", "truncate", "size",   "sync",
-                                   "remove",      "rename",     "replace",      "identify",     "leave"};
+  constexpr const char* names[] = {"open",         "create",        "close",      "write_at", "write",
+                                   "append",       "write_strided", "write_list", "read_at",  "read_blindly",
+                                   "read_strided", "truncate",      "size",       "sync",     "remove",
+                                   "rename",       "replace",       "identify",   "leave"};
   return names[static_cast<std::uint32_t>(a)];
 }
 bool is_write(action a) noexcept { return action::write_at <= a && a <= action::write_list; }

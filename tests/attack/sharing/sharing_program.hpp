@@ -1,5 +1,5 @@
-// A program that has plain files open which others have open as well.  It does one thing at a time, as it is told over a pipe, and
-// answers over another; bytes and lists are in memory that it shares with who tells it.
+// A program that has plain files open which others have open as well.  It does one thing at a time, as it is told over
+// a pipe, and answers over another; bytes and lists are in memory that it shares with who tells it.
 #pragma once
 
 #include <sys/types.h>
@@ -21,20 +21,20 @@ enum class action : std::uint32_t {
   create,
   close,
   write_at,
-  write,          ///< at the position
-  append,         ///< at the end
+  write,   ///< at the position
+  append,  ///< at the end
   write_strided,
   write_list,
-  read_at,        ///< asks for the size first
-  read_blindly,   ///< does not
-  read_strided,   ///< asks for the size first
+  read_at,       ///< asks for the size first
+  read_blindly,  ///< does not
+  read_strided,  ///< asks for the size first
   truncate,
   size,
   sync,
   remove,
-  rename,         ///< to a name that nobody has
-  replace,        ///< to a name that somebody may have
-  identify,       ///< which file has the name
+  rename,    ///< to a name that nobody has
+  replace,   ///< to a name that somebody may have
+  identify,  ///< which file has the name
   leave
 };
 const char* name_of(action a) noexcept;
@@ -64,7 +64,7 @@ struct answer {
   bool ok = false;
   int code = 0;
   bool of_oocarray = false;  ///< the code is an errc
-  std::uint64_t value = 0;   ///< the size, the bytes read, the position after a write, the file's number (no_file: none)
+  std::uint64_t value = 0;  ///< the size, the bytes read, the position after a write, the file's number (no_file: none)
   char text[400] = {};
 
   bool is(errc e) const noexcept { return !ok && of_oocarray && code == static_cast<int>(e); }

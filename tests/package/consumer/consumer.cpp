@@ -2,11 +2,10 @@
 #include <cstddef>
 #include <cstdio>
 #include <numeric>
-#include <string>
-
 #include <oocarray/block_file.hpp>
 #include <oocarray/file.hpp>
 #include <oocarray/ooc_array.hpp>
+#include <string>
 
 int main(int, char** argv) {
   using namespace ooc::literals;

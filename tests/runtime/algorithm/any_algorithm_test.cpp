@@ -112,7 +112,9 @@ class random_algorithms {
   }
 
   template <std::size_t K>
-  auto& array() { return std::get<K>(*now_); }
+  auto& array() {
+    return std::get<K>(*now_);
+  }
 
   template <std::size_t K>
   void put() {
@@ -216,9 +218,8 @@ class random_algorithms {
     for (std::size_t k = 0; k < N; ++k) both[permutation[k]] = std::min(extents_[permutation[k]], extents_[k]);
     const box<N> which = random_box<N>(g_, both);
     for (std::size_t k = 0; k < N; ++k) where[k] = between(g_, 0, extents_[k] - which.extent(permutation[k]));
-    within_budget(some_options(), [&](const pass_options& o) {
-      transpose(array<From>(), which, array<To>(), where, permutation, o);
-    });
+    within_budget(some_options(),
+                  [&](const pass_options& o) { transpose(array<From>(), which, array<To>(), where, permutation, o); });
     for_each_element<N>(which, extents_, [&](const coordinates<N>& c, std::size_t n) {
       coordinates<N> to{};
       for (std::size_t k = 0; k < N; ++k) to[k] = where[k] + c[permutation[k]] - which.lower[permutation[k]];
@@ -260,8 +261,7 @@ class random_algorithms {
   void fold() {
     what_ = "reduction";
     double sum = 0, inner = 0;
-    within_budget(some_options(),
-                  [&](const pass_options& o) { sum = ooc::reduce(array<2>(), 7.0, std::plus<>(), o); });
+    within_budget(some_options(), [&](const pass_options& o) { sum = ooc::reduce(array<2>(), 7.0, std::plus<>(), o); });
     CHECK(sum == std::accumulate(model_[2].begin(), model_[2].end(), 7.0));
     within_budget(some_options(), [&](const pass_options& o) {
       inner = ooc::transform_reduce(array<0>(), array<1>(), 0.0, std::plus<>(), std::multiplies<>(), o);
@@ -271,8 +271,9 @@ class random_algorithms {
     const auto root = [](double x) { return std::sqrt(x); };
     std::optional<double> alone;
     for (const unsigned threads : {1U, some_threads()}) {
-      within_budget(pass_options{.threads = threads},
-                    [&](const pass_options& o) { sum = ooc::transform_reduce(array<1>(), 0.0, std::plus<>(), root, o); });
+      within_budget(pass_options{.threads = threads}, [&](const pass_options& o) {
+        sum = ooc::transform_reduce(array<1>(), 0.0, std::plus<>(), root, o);
+      });
       if (!alone) alone = sum;
       CHECK(sum == *alone);
     }
@@ -381,7 +382,8 @@ class random_algorithms {
         if constexpr (N == 1)
           out.value() = folded(in[-1] + 2 * in[0] + in[1]);
         else if constexpr (N == 2)
-          for (auto j = out.lower(1); j < out.upper(1); ++j) out[j] = folded(in[-1][j] + in[0][j - 1] + 2 * in[0][j] + in[1][j + 1]);
+          for (auto j = out.lower(1); j < out.upper(1); ++j)
+            out[j] = folded(in[-1][j] + in[0][j - 1] + 2 * in[0][j] + in[1][j + 1]);
         else
           for (auto j = out.lower(1); j < out.upper(1); ++j)
             for (auto l = out.lower(2); l < out.upper(2); ++l)
@@ -389,8 +391,11 @@ class random_algorithms {
       };
       const bool in_place = between(g_, 0, 1);
       const std::size_t count = between(g_, 0, 9);
-      sweep_options options{.fuse = between(g_, 0, 1) * between(g_, 1, 9), .threads = some_threads(), .mark = between(g_, 0, 5) == 0,
-                            .group = between(g_, 0, 1) * between(g_, 1, 5), .width = between(g_, 0, 1) * between(g_, 1, 12),
+      sweep_options options{.fuse = between(g_, 0, 1) * between(g_, 1, 9),
+                            .threads = some_threads(),
+                            .mark = between(g_, 0, 5) == 0,
+                            .group = between(g_, 0, 1) * between(g_, 1, 5),
+                            .width = between(g_, 0, 1) * between(g_, 1, 12),
                             .piece = between(g_, 0, 1) * between(g_, 1, 60)};
       std::size_t radius[N];
       std::copy(ones.begin(), ones.end(), radius);

@@ -60,7 +60,8 @@ struct copied_items {
       t.begin_read(*from.file, file_of_items::place(n), to);
     };
   }
-  void copy(buffered_stream& s, const std::function<void(std::size_t)>& each = [](std::size_t) {}) {
+  void copy(
+      buffered_stream& s, const std::function<void(std::size_t)>& each = [](std::size_t) {}) {
     for (std::size_t n = 0; n < items; ++n) {
       const std::byte* const buffer = s.read(n, items, begin());
       each(n);

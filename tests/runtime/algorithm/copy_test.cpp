@@ -63,8 +63,7 @@ TEST_CASE("a square matrix is transposed in place") {
     const test_store nodes(store_kind::in_memory);
     runtime rt(memory(nodes.staging() + 160_KiB + 4_KiB * between(g, 0, 100)));
     const std::size_t side = between(g, 1, 120);
-    const pass_options options{.threads = static_cast<unsigned>(between(g, 1, 8)),
-                               .memory = between(g, 0, 1) * 70_KiB};
+    const pass_options options{.threads = static_cast<unsigned>(between(g, 1, 8)), .memory = between(g, 0, 1) * 70_KiB};
     const auto check = [&](auto& a) {
       CAPTURE(side, options.threads, options.memory);
       fill(a, 1);
@@ -72,8 +71,7 @@ TEST_CASE("a square matrix is transposed in place") {
       CHECK(done.bytes_read == side * side * sizeof(double));
       std::size_t wrong = 0;
       for (std::size_t i = 0; i < side; ++i)
-        for (std::size_t j = 0; j < side; ++j)
-          wrong += std::as_const(a)(i, j) != value_of<double>(j * side + i + 1);
+        for (std::size_t j = 0; j < side; ++j) wrong += std::as_const(a)(i, j) != value_of<double>(j * side + i + 1);
       REQUIRE(wrong == 0);
     };
     if (between(g, 0, 1)) {
@@ -164,7 +162,8 @@ TEST_CASE("a box that begins in the middle of a tile has no more parts than othe
   const test_store nodes(store_kind::in_memory);
   runtime rt(memory(nodes.staging() + 160_MiB));
   ooc_array<float, 2> a{rt, nodes.handle(), "a", create, {columns, rows}};
-  ooc_array<double, 2> b{rt, nodes.handle(), "b", create, {2 * rows, columns}, {.order = file_order::tiled, .tile = {16, 16}}};
+  ooc_array<double, 2> b{rt,     nodes.handle(),      "b",
+                         create, {2 * rows, columns}, {.order = file_order::tiled, .tile = {16, 16}}};
   for (std::size_t i = 0; i < a.size(); ++i) a.data()[i] = static_cast<float>(i);
   transpose(a, a.whole(), b, {rows, 0});
   std::size_t wrong = 0;
@@ -240,8 +239,8 @@ TEST_CASE("what does not fit together is refused by name, and nothing is changed
   ooc_array<double, 2> b{rt, nodes.handle(), "b", create, {50, 40}, o};
   b[3][3] = 5;
   using Catch::Contains;
-  CHECK_THROWS_WITH(transpose(a, b), Contains("transposition of 'a' to 'b'") &&
-                                         Contains("has the extents {50, 40} and needs {40, 50}"));
+  CHECK_THROWS_WITH(transpose(a, b),
+                    Contains("transposition of 'a' to 'b'") && Contains("has the extents {50, 40} and needs {40, 50}"));
   CHECK_THROWS_WITH(transpose(a, b, {1, 1}), Contains("{1, 1} is no permutation"));
   CHECK_THROWS_WITH(transpose(a, b, {0, 2}), Contains("{0, 2} is no permutation"));
   CHECK_THROWS_WITH(transpose(a), Contains("only a square matrix") && Contains("{50, 40}"));
@@ -307,8 +306,7 @@ TEST_CASE("the callback sees the progress of a copy and cancels it, and the file
     REQUIRE(told.size() > 5);
     CHECK(std::is_sorted(told.begin(), told.end()));
     CHECK(told.back() == 2 * a.size() * sizeof(double));
-    const pass_options half{.memory = 256_KiB,
-                            .progress = [](const pass_progress& p) { return p.part() < 0.5; }};
+    const pass_options half{.memory = 256_KiB, .progress = [](const pass_progress& p) { return p.part() < 0.5; }};
     try {
       transpose(a, b, {0, 1}, half);
       FAIL("it was cancelled");
@@ -328,22 +326,20 @@ TEST_CASE("a transposition in place that dies", "[.dies]") {
   runtime rt(memory(s.core()->staging_bytes() + 1_MiB));
   ooc_array<double, 2> a{rt, s, "a", create, {512, 512}, {.block = 32_KiB}};
   transpose(a, {.memory = 256_KiB, .progress = [](const pass_progress& p) {
-              if (p.part() > 0.3) ::raise(SIGKILL);
-              return true;
-            }});
+                  if (p.part() > 0.3) ::raise(SIGKILL);
+                  return true;
+                }});
 }
 
-TEST_CASE("a process that dies in a transposition in place leaves a mark, which opening names",
-          "[own-store]") {
+TEST_CASE("a process that dies in a transposition in place leaves a mark, which opening names", "[own-store]") {
   const temporary_folder folder;
   const std::string path = (folder.path() / "store").string();
   run_dying_case("[.dies]", path);
   const store s = store::open("local:" + path, {.workers = 2, .staging = 64_KiB});
   runtime rt(memory(s.core()->staging_bytes() + 1_MiB));
   using array = ooc_array<double, 2>;
-  CHECK_THROWS_WITH((array{rt, s, "a", open}),
-                    Catch::Contains("in the middle") &&
-                        Catch::Contains("transposition of 'a' in place, by test_passes["));
+  CHECK_THROWS_WITH((array{rt, s, "a", open}), Catch::Contains("in the middle") &&
+                                                   Catch::Contains("transposition of 'a' in place, by test_passes["));
   {
     array a{rt, s, "a", open, {.block = 32_KiB, .unfinished = open_unfinished}};
     array b{rt, s, "b", create, {512, 512}, {.block = 32_KiB}};

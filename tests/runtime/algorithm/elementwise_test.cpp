@@ -59,13 +59,12 @@ TEST_CASE("a transformation reads its inputs once and its output never") {
     x->invalidate();
   }
   const runtime_stats before = rt.stats();
-  const auto done = transform(
-      a, b, c, [](double x, double y) { return x + y; }, {.threads = 2, .mark = false});
+  const auto done = transform(a, b, c, [](double x, double y) { return x + y; }, {.threads = 2, .mark = false});
   c.writeback();
   const runtime_stats after = rt.stats();
   CAPTURE(fits, after.bytes_reread - before.bytes_reread, after.read_ahead_waste - before.read_ahead_waste,
-          after.read_ahead_blocks - before.read_ahead_blocks,
-          after.loads_avoided - before.loads_avoided, after.faults - before.faults);
+          after.read_ahead_blocks - before.read_ahead_blocks, after.loads_avoided - before.loads_avoided,
+          after.faults - before.faults);
   CHECK(done.bytes_read == 2 * n * sizeof(double));
   CHECK(done.bytes_written == n * sizeof(double));
   // Where memory is short, and writes are slow or a thread has lost its processor, blocks that were read ahead
@@ -83,8 +82,7 @@ TEST_CASE("a sum that is rounded is the same on any number of threads and whatev
   for (const std::uint64_t budget : {1_MiB, 16_MiB})
     for (const unsigned threads : {1U, 2U, 3U, 8U}) {
       runtime rt(memory(nodes.staging() + budget));
-      ooc_array<double, 1> a{
-          rt, nodes.handle(), "a", create, {n}, {.block = 4_KiB * threads, .replace = true}};
+      ooc_array<double, 1> a{rt, nodes.handle(), "a", create, {n}, {.block = 4_KiB * threads, .replace = true}};
       plain = 0;
       for (std::size_t i = 0; i < n; ++i) plain += a[i] = std::sin(static_cast<double>(i));
       const pass_options options{.threads = threads, .mark = false};
@@ -115,7 +113,8 @@ TEST_CASE("what a function throws comes out of the pass, and the arrays can be u
   CHECK(b[299'999] == 5);
   CHECK_THROWS_AS(transform_reduce(a, 0.0, std::plus<>(), check, options), too_hot);
   const auto careful = [&](double x, double y) { return check(x), x + y; };
-  CHECK_THROWS_AS(ooc::inclusive_scan(a, b, [&](double x, double y) { return careful(y, x); }, options),
+  CHECK_THROWS_AS(ooc::inclusive_scan(
+                      a, b, [&](double x, double y) { return careful(y, x); }, options),
                   too_hot);
 }
 
@@ -128,7 +127,8 @@ TEST_CASE("a cancelled pass leaves its mark, and one that ends takes it away") {
     array b{rt, nodes.handle(), "b", create, {300'000}, {.block = 4_KiB}};
     const pass_options half{.progress = [](const pass_progress& p) { return p.part() < 0.5; }};
     try {
-      transform(a, b, [](double x) { return x; }, half);
+      transform(
+          a, b, [](double x) { return x; }, half);
       FAIL("it was cancelled");
     } catch (const error& e) {
       CHECK(e.code() == std::errc::operation_canceled);
@@ -151,8 +151,8 @@ TEST_CASE("passes over arrays that do not fit together are refused by name") {
   ooc_array<double, 2> b{rt, nodes.handle(), "b", create, {40, 50}, {.block = 4_KiB}};
   using Catch::Contains;
   const auto same = [](double x) { return x; };
-  CHECK_THROWS_WITH(transform(a, b, same), Contains("transformation of 'a', 'b'") &&
-                                               Contains("have not the same extents"));
+  CHECK_THROWS_WITH(transform(a, b, same),
+                    Contains("transformation of 'a', 'b'") && Contains("have not the same extents"));
   CHECK_THROWS_WITH(for_each(std::tie(a, a), [](double&, double&) {}), Contains("'a' is given twice"));
   {
     ooc_array<double, 2> closed{rt, nodes.handle(), "closed", create, {4, 4}};
@@ -164,14 +164,15 @@ TEST_CASE("passes over arrays that do not fit together are refused by name") {
   CHECK_THROWS_WITH(for_each(read, [](double& x) { x = 1; }), Contains("open for reading only"));
   CHECK(reduce(read, 0.0) == 0.0);
   ooc_array<double, 2> wide{rt, nodes.handle(), "wide", create, {64, 2048}, {.block = 4_KiB}};
-  ooc_array<double, 2, layout_tiled> tiled{
-      rt, nodes.handle(), "tiled", create, {64, 2048}, {.tile = {32, 16}}};
+  ooc_array<double, 2, layout_tiled> tiled{rt, nodes.handle(), "tiled", create, {64, 2048}, {.tile = {32, 16}}};
   CHECK_THROWS_WITH(transform(wide, tiled, same),
                     Contains("the arrays lie in memory in different orders, of which it must hold") &&
                         Contains("give the runtime") && Contains("ooc::copy()"));
 }
 
-TEST_CASE("the smallest and the largest element are found with their places, the first of equal ones, past what is no number") {
+TEST_CASE(
+    "the smallest and the largest element are found with their places, the first of equal ones, past what is no "
+    "number") {
   const test_store nodes(store_kind::in_memory);
   runtime rt(memory(nodes.staging() + 1_MiB));
   ooc_array<double, 2> a{rt, nodes.handle(), "a", create, {300, 200}, {.block = 4_KiB}};
@@ -205,9 +206,8 @@ TEST_CASE("functions are given indices only where they cannot do without") {
   CHECK(b[29][19] == 19);
   transform(b, a, [](std::int32_t y, std::size_t i, std::size_t) { return 100.0 * static_cast<double>(i) + y; });
   CHECK(a[29][19] == 2919);
-  const double trace = transform_reduce(a, 0.0, std::plus<>(), [](double x, std::size_t i, std::size_t j) {
-    return i == j ? x : 0;
-  });
+  const double trace =
+      transform_reduce(a, 0.0, std::plus<>(), [](double x, std::size_t i, std::size_t j) { return i == j ? x : 0; });
   CHECK(trace == 101 * 190);
 }
 

@@ -69,17 +69,13 @@ const algorithm_case algorithms[] = {
     {"transpose", 'b', marked::old_or_new, [](matrix& a, matrix& b, matrix&) { transpose(a, b); }},
     {"transpose in place", 'a', marked::anything, [](matrix& a, matrix&, matrix&) { transpose(a); }},
     {"transform", 'c', marked::old_new_or_zero,
-     [](matrix& a, matrix& b, matrix& c) {
-       transform(a, b, c, [](double x, double y) { return x - 2 * y; });
-     }},
+     [](matrix& a, matrix& b, matrix& c) { transform(a, b, c, [](double x, double y) { return x - 2 * y; }); }},
     {"for_each", 'a', marked::old_or_new,
      [](matrix& a, matrix&, matrix&) { for_each(a, [](double& x) { x = 3 * x + 1; }); }},
-    {"inclusive_scan", 'b', marked::old_new_or_zero,
-     [](matrix& a, matrix& b, matrix&) { inclusive_scan(a, b); }},
+    {"inclusive_scan", 'b', marked::old_new_or_zero, [](matrix& a, matrix& b, matrix&) { inclusive_scan(a, b); }},
     {"sort in place", 'a', marked::anything,
      [](matrix& a, matrix&, matrix&) { sort(a, {.flat = true, .memory = 200_KiB}); }},
-    {"sort to another array", 'b', marked::anything,
-     [](matrix& a, matrix& b, matrix&) { sort(a, b, {.flat = true}); }},
+    {"sort to another array", 'b', marked::anything, [](matrix& a, matrix& b, matrix&) { sort(a, b, {.flat = true}); }},
     {"multiply", 'c', marked::anything, [](matrix& a, matrix& b, matrix& c) { multiply(a, b, c); }},
 };
 
@@ -203,8 +199,8 @@ TEST_CASE("an algorithm that is killed at any moment leaves what the documentati
         std::size_t wrong = 0;
         for (std::size_t e = 0; e < n * n; ++e) {
           const bool known = found[e] == before[e] || found[e] == after[e] || std::isnan(found[e]);
-          wrong += which.holds != marked::anything && !known &&
-                   !(which.holds == marked::old_new_or_zero && found[e] == 0);
+          wrong +=
+              which.holds != marked::anything && !known && !(which.holds == marked::old_new_or_zero && found[e] == 0);
         }
         CHECK(wrong == 0);
       }

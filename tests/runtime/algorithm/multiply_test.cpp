@@ -8,8 +8,8 @@
 #include <cstdlib>
 
 #include "runtime/algorithm/multiply_plan.hpp"
-#include "support/dying_case.hpp"
 #include "support/algorithm/faulty_store.hpp"
+#include "support/dying_case.hpp"
 #include "support/random_seed.hpp"
 #include "support/rounds.hpp"
 #include "support/temporary_folder.hpp"
@@ -64,8 +64,7 @@ void multiply_at_random(int times, std::mt19937_64& g, store_kind kind = store_k
     const auto extent = [&] { return between(g, 1, between(g, 0, 1) ? 20 : 300); };
     const std::size_t rows = extent(), depth = extent(), columns = extent();
     const std::uint64_t wish = between(g, 150_KiB, between(g, 0, 1) ? 200_KiB : 4_MiB);
-    const multiply_options o{.threads = static_cast<unsigned>(between(g, 1, 8)),
-                             .mark = between(g, 0, 3) == 0};
+    const multiply_options o{.threads = static_cast<unsigned>(between(g, 1, 8)), .mark = between(g, 0, 3) == 0};
     CAPTURE(rows, depth, columns, wish, o.threads);
     runtime rt(memory(nodes.staging() + 16 * 4_KiB + wish));
     array_options<T> ao{.order = order, .block = 4_KiB, .replace = true};
@@ -140,8 +139,7 @@ TEST_CASE("a plan of a product fits its memory, and much memory reads each matri
     f.columns = extent();
     f.element_size = std::size_t{4} << between(g, 0, 2);
     f.b_in_memory = f.c_in_memory = between(g, 0, 3) == 0;
-    const std::uint64_t all =
-        (f.rows * f.depth + f.depth * f.columns + f.rows * f.columns) * f.element_size;
+    const std::uint64_t all = (f.rows * f.depth + f.depth * f.columns + f.rows * f.columns) * f.element_size;
     const std::uint64_t memory = std::uint64_t{1} << between(g, 20, 33);
     CAPTURE(f.rows, f.depth, f.columns, f.element_size, f.b_in_memory, memory);
     const detail::multiply_plan p = detail::plan_multiply(f, memory);
@@ -224,8 +222,7 @@ TEST_CASE("a budget that is too small for a product says how much would do, and 
   }
 }
 
-TEST_CASE("an error, or the callback, in the middle of a product leaves a mark on it and no more",
-          "[own-store]") {
+TEST_CASE("an error, or the callback, in the middle of a product leaves a mark on it and no more", "[own-store]") {
   const bool cancels = GENERATE(true, false);
   const faulty_store nodes;
   const store s(nodes.core);
@@ -239,8 +236,7 @@ TEST_CASE("an error, or the callback, in the middle of a product leaves a mark o
   a.writeback();
   const auto spoil = [&](const pass_progress& p) {
     if (p.part() < 0.6) return true;
-    if (!cancels)
-      nodes.node->add({.call = storage::io_call::read, .error = std::make_error_code(std::errc::io_error)});
+    if (!cancels) nodes.node->add({.call = storage::io_call::read, .error = std::make_error_code(std::errc::io_error)});
     return !cancels;
   };
   if (cancels)
@@ -268,9 +264,9 @@ TEST_CASE("a product that dies", "[.multiply-dies]") {
   for (double& x : a) x = 1;
   a.writeback();
   multiply(a, a, c, {.progress = [](const pass_progress& p) {
-                       if (p.part() > 0.6) ::raise(SIGKILL);
-                       return true;
-                     }});
+             if (p.part() > 0.6) ::raise(SIGKILL);
+             return true;
+           }});
 }
 
 TEST_CASE("a process that dies in a product leaves a mark on it", "[own-store]") {

@@ -40,7 +40,8 @@ TEST_CASE("an error before the merge leaves the array as it was, and no temporar
   ooc_array<std::uint64_t, 1> a{rt, nodes.handle(), "a", create, {in_the_middle}, {.block = 4_KiB}};
   fill(a);
   const auto kind = reads ? storage::io_call::read : storage::io_call::write;
-  nodes.node->add({.call = kind, .nth = nodes.node->calls(kind) + 3, .error = std::make_error_code(std::errc::io_error)});
+  nodes.node->add(
+      {.call = kind, .nth = nodes.node->calls(kind) + 3, .error = std::make_error_code(std::errc::io_error)});
   CHECK_THROWS_AS(sort(a, {.threads = 2}), io_error);
   nodes.node->clear();
   CHECK(nodes.objects() == 1);
@@ -51,8 +52,7 @@ TEST_CASE("an error before the merge leaves the array as it was, and no temporar
   CHECK(is_sorted(again));
 }
 
-TEST_CASE("a disk without room for the temporary file is an error before anything is touched",
-          "[own-store]") {
+TEST_CASE("a disk without room for the temporary file is an error before anything is touched", "[own-store]") {
   const faulty_store nodes;
   runtime rt(memory(nodes.core->staging_bytes() + 16 * 4_KiB + 200_KiB, 1));  // no read-ahead: calls are counted
   ooc_array<std::uint64_t, 1> a{rt, nodes.handle(), "a", create, {in_the_middle}, {.block = 4_KiB}};
@@ -92,15 +92,12 @@ TEST_CASE("the progress callback cancels a sort") {
   runtime rt(room_for(nodes, 200_KiB));
   ooc_array<std::uint64_t, 1> a{rt, nodes.handle(), "a", create, {in_the_middle}, {.block = 4_KiB}};
   fill(a);
-  const auto until = [](double part) {
-    return [part](const pass_progress& p) { return p.part() < part; };
-  };
+  const auto until = [](double part) { return [part](const pass_progress& p) { return p.part() < part; }; };
   CHECK_THROWS_WITH(sort(a, {.progress = until(0.2)}), Catch::Contains("cancelled"));
   CHECK(is_as_filled(std::as_const(a)));
   CHECK_THROWS_WITH(sort(a, {.progress = until(0.8)}), Catch::Contains("cancelled"));
   a.close();
-  CHECK_THROWS_WITH((ooc_array<std::uint64_t, 1>{rt, nodes.handle(), "a", open}),
-                    Catch::Contains("in the middle"));
+  CHECK_THROWS_WITH((ooc_array<std::uint64_t, 1>{rt, nodes.handle(), "a", open}), Catch::Contains("in the middle"));
 }
 
 TEST_CASE("a comparison that throws ends the sort with its exception") {

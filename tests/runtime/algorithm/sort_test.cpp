@@ -98,8 +98,7 @@ template <class T>
 void numbers_at_random(int times, store_kind kind, std::mt19937_64& g) {
   const auto less = order_of_elements<T>();
   sort_at_random<T>(
-      times, kind, g,
-      [](auto& a, auto& b, const sort_options& o) { return &a == &b ? sort(a, o) : sort(a, b, o); },
+      times, kind, g, [](auto& a, auto& b, const sort_options& o) { return &a == &b ? sort(a, o) : sort(a, b, o); },
       [&](auto& v) { std::stable_sort(v.begin(), v.end(), less); });
 }
 
@@ -127,8 +126,7 @@ TEST_CASE("NaN comes last in descending order too") {
         return &a == &b ? sort(a, std::greater<>{}, o) : sort(a, b, std::greater<double>{}, o);
       },
       [](auto& v) {
-        std::stable_sort(v.begin(), v.end(),
-                         [](double x, double y) { return x > y || (y != y && x == x); });
+        std::stable_sort(v.begin(), v.end(), [](double x, double y) { return x > y || (y != y && x == x); });
       });
 }
 
@@ -152,8 +150,7 @@ TEST_CASE("a sort by a key sorts records, by radix or by comparing keys") {
         return &a == &b ? sort(a, &labelled::key, o) : sort(a, b, &labelled::key, o);
       },
       [](auto& v) {
-        std::stable_sort(v.begin(), v.end(),
-                         [](const labelled& x, const labelled& y) { return x.key < y.key; });
+        std::stable_sort(v.begin(), v.end(), [](const labelled& x, const labelled& y) { return x.key < y.key; });
       });
   const auto weight = [](const parcel& p) { return p.weight; };
   sort_at_random<parcel>(
@@ -163,8 +160,7 @@ TEST_CASE("a sort by a key sorts records, by radix or by comparing keys") {
         return &a == &b ? sort(a, std::greater<>{}, weight, o) : sort(a, b, std::greater<>{}, weight, o);
       },
       [](auto& v) {
-        std::stable_sort(v.begin(), v.end(),
-                         [](const parcel& x, const parcel& y) { return x.weight > y.weight; });
+        std::stable_sort(v.begin(), v.end(), [](const parcel& x, const parcel& y) { return x.weight > y.weight; });
       });
 }
 
@@ -185,12 +181,17 @@ TEST_CASE("elements that are alike, sorted, in reverse or far from most others a
   std::vector<std::int64_t> plain(size);
   for (std::size_t i = 0; i < size; ++i) {
     const auto at = static_cast<std::int64_t>(i);
-    a[i] = plain[i] = pattern == 0 ? 7 : pattern == 1 ? at : pattern == 2 ? -at : pattern == 3 ? at % 3
-                             : i % 1000 == 5 ? std::int64_t{1} << 60 : at * 7919 % 50'021;
+    a[i] = plain[i] = pattern == 0    ? 7
+                      : pattern == 1  ? at
+                      : pattern == 2  ? -at
+                      : pattern == 3  ? at % 3
+                      : i % 1000 == 5 ? std::int64_t{1} << 60
+                                      : at * 7919 % 50'021;
   }
   const sort_options o{.threads = 3};
   if (by_comparison)
-    sort(a, [](std::int64_t x, std::int64_t y) { return x < y; }, o);
+    sort(
+        a, [](std::int64_t x, std::int64_t y) { return x < y; }, o);
   else
     sort(a, o);
   std::sort(plain.begin(), plain.end());
@@ -238,7 +239,8 @@ void sort_and_merge_skewed(std::mt19937_64& g, Compare compare) {
   const detail::ordered_program<T, std::remove_const_t<decltype(order)>> program(order, true);
   const std::size_t cached = detail::radix_sorter<T, std::remove_const_t<decltype(order)>>::cached;
   const auto same = [](const std::vector<T>& x, const std::vector<T>& y) {
-    return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const T& a, const T& b) { return a.number == b.number; });
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(),
+                      [](const T& a, const T& b) { return a.number == b.number; });
   };
   for (std::uint64_t pattern = 0; pattern < 8; ++pattern) {
     const std::size_t count = between(g, 0, 1) ? between(g, 1, 3000) : between(g, cached / 2, 4 * cached);
@@ -247,8 +249,8 @@ void sort_and_merge_skewed(std::mt19937_64& g, Compare compare) {
     for (std::uint32_t i = 0; i < count; ++i) run.push_back({skewed_number<K>(g, pattern), i});
     std::vector<T> expected = run;
     std::stable_sort(expected.begin(), expected.end(), std::cref(order));
-    const bool moved = program.sort_run(reinterpret_cast<std::byte*>(run.data()), count,
-                                        reinterpret_cast<std::byte*>(scratch.data()));
+    const bool moved =
+        program.sort_run(reinterpret_cast<std::byte*>(run.data()), count, reinterpret_cast<std::byte*>(scratch.data()));
     REQUIRE(same(expected, moved ? scratch : run));
 
     std::vector<std::vector<T>> windows(between(g, 5, 70));
@@ -275,9 +277,9 @@ void sort_and_merge_skewed(std::mt19937_64& g, Compare compare) {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("numbers that are few or skewed are sorted and merged by radix, equal ones in their order", "[own-store]",
-                   std::uint8_t, std::int8_t, std::uint16_t, std::int16_t, std::int32_t, std::uint64_t, std::int64_t,
-                   float, double) {
+TEMPLATE_TEST_CASE("numbers that are few or skewed are sorted and merged by radix, equal ones in their order",
+                   "[own-store]", std::uint8_t, std::int8_t, std::uint16_t, std::int16_t, std::int32_t, std::uint64_t,
+                   std::int64_t, float, double) {
   std::mt19937_64 g(random_seed("skewed numbers"));
   for (int n = rounds(2, 20); n > 0; --n) {
     sort_and_merge_skewed<TestType>(g, std::less<>{});
@@ -303,7 +305,7 @@ TEST_CASE("elements larger than a page are sorted in little memory") {
 TEST_CASE("a sort reads and writes as often as the model says") {
   const test_store nodes(store_kind::in_memory);
   runtime rt(memory(nodes.staging() + 16 * 4_KiB + 700_KiB, 1));  // without read-ahead, bytes are exact
-  constexpr std::size_t n = 512 << 10;  // 4 MiB
+  constexpr std::size_t n = 512 << 10;                            // 4 MiB
   ooc_array<std::uint64_t, 1> a{rt, nodes.handle(), "a", create, {n}, {.block = 4_KiB}};
   ooc_array<std::uint64_t, 1> b{rt, nodes.handle(), "b", create, {n}, {.block = 4_KiB}};
   for (std::size_t i = 0; i < n; ++i) a[i] = value_of<std::uint64_t>(i);
@@ -312,12 +314,11 @@ TEST_CASE("a sort reads and writes as often as the model says") {
   const runtime_stats counted = rt.stats();
   double part = 0;
   bool backwards = false;
-  const sort_statistics done =
-      sort(a, b, {.threads = 2, .progress = [&](const pass_progress& p) {
-             backwards |= p.part() < part;
-             part = p.part();
-             return true;
-           }});
+  const sort_statistics done = sort(a, b, {.threads = 2, .progress = [&](const pass_progress& p) {
+                                             backwards |= p.part() < part;
+                                             part = p.part();
+                                             return true;
+                                           }});
   const io_stats moved = nodes.handle().stats() - before;
   CHECK(done.passes == 2);
   CHECK(done.bytes_read == 2 * n * sizeof(std::uint64_t));
@@ -364,8 +365,8 @@ TEST_CASE("a plan takes no more memory than it is given, and its passes come to 
     if (p.in_memory) continue;
     REQUIRE(p.piece >= 1);
     REQUIRE(p.fan_in >= 2);
-    REQUIRE((p.granule == 1 || (p.granule * f.element_size % 4096 == 0 && p.run % p.granule == 0 &&
-                                p.output >= 2 * p.granule)));
+    REQUIRE((p.granule == 1 ||
+             (p.granule * f.element_size % 4096 == 0 && p.run % p.granule == 0 && p.output >= 2 * p.granule)));
     std::uint64_t runs = p.runs;  // of each rank
     for (unsigned m = 1; m < p.merges; ++m) runs = (runs + p.fan_in - 1) / p.fan_in;
     REQUIRE(f.ranks * runs <= p.fan_in);
@@ -374,11 +375,10 @@ TEST_CASE("a plan takes no more memory than it is given, and its passes come to 
 
 TEST_CASE("half a terabyte is merged at once with 1 GiB of memory", "[own-store]") {
   const detail::sort_plan p =
-      detail::plan_sort({.elements = std::uint64_t{1} << 39, .element_size = 8, .scratch = true, .threads = 2},
-                        1_GiB);
+      detail::plan_sort({.elements = std::uint64_t{1} << 39, .element_size = 8, .scratch = true, .threads = 2}, 1_GiB);
   CHECK(p.merges == 2);
-  const detail::sort_plan q = detail::plan_sort(
-      {.elements = std::uint64_t{1} << 36, .element_size = 8, .scratch = true, .threads = 2}, 1_GiB);
+  const detail::sort_plan q =
+      detail::plan_sort({.elements = std::uint64_t{1} << 36, .element_size = 8, .scratch = true, .threads = 2}, 1_GiB);
   CHECK(q.merges == 1);
 }
 
@@ -392,11 +392,11 @@ TEST_CASE("an array of several dimensions is sorted only where its flat order is
   sort(a, {.flat = true});
   CHECK(std::is_sorted(std::as_const(a).begin(), std::as_const(a).end()));
   CHECK(is_sorted(a, {}, {}, {.flat = true}));
-  ooc_array<int, 2, layout_tiled> t{rt, nodes.handle(), "t", create, {64, 64},
-                                    {.order = file_order::tiled, .tile = {16, 16}}};
+  ooc_array<int, 2, layout_tiled> t{rt,     nodes.handle(), "t",
+                                    create, {64, 64},       {.order = file_order::tiled, .tile = {16, 16}}};
   CHECK_THROWS_WITH(sort(t, {.flat = true}), Catch::Contains("'t' has tiles"));
-  ooc_array<int, 1, layout_tiled> line{rt, nodes.handle(), "line", create, {5000},
-                                       {.order = file_order::tiled, .tile = {1024}}};
+  ooc_array<int, 1, layout_tiled> line{rt,     nodes.handle(), "line",
+                                       create, {5000},         {.order = file_order::tiled, .tile = {1024}}};
   for (std::size_t i = 0; i < line.size(); ++i) line[i] = static_cast<int>((i * 7919) % 10007);
   sort(line);
   CHECK(std::is_sorted(std::as_const(line).begin(), std::as_const(line).end()));
@@ -427,8 +427,7 @@ TEST_CASE("a budget that is too small says how much would do, and that does") {
   std::uint64_t bytes = nodes.staging() + 9 * 4_KiB;
   for (const bool again : {false, true}) {
     runtime rt(memory(bytes));
-    ooc_array<std::uint64_t, 1> a{rt, nodes.handle(), "a", create, {100'000},
-                                  {.block = 4_KiB, .replace = true}};
+    ooc_array<std::uint64_t, 1> a{rt, nodes.handle(), "a", create, {100'000}, {.block = 4_KiB, .replace = true}};
     for (std::size_t i = 0; i < a.size(); ++i) a[i] = value_of<std::uint64_t>(i);
     if (again) {
       sort(a);
@@ -466,8 +465,7 @@ TEST_CASE("lower_bound finds many keys at once where std::lower_bound does") {
     else
       std::sort(plain.begin(), plain.end());
     std::copy(plain.begin(), plain.end(), a.begin());
-    const std::vector<std::size_t> found =
-        descending ? lower_bound(a, keys, std::greater<>{}) : lower_bound(a, keys);
+    const std::vector<std::size_t> found = descending ? lower_bound(a, keys, std::greater<>{}) : lower_bound(a, keys);
     REQUIRE(found.size() == keys.size());
     for (std::size_t k = 0; k < keys.size(); ++k) {
       const auto at = descending ? std::lower_bound(plain.begin(), plain.end(), keys[k], std::greater<>{})

@@ -28,9 +28,7 @@ struct store_that_fails {
   store handle{std::make_shared<storage::store_core>("memory:", "test", inner.metadata,
                                                      storage::striped_file::nodes{inner.nodes[0], second})};
 
-  void break_reads() {
-    second->add({.call = io_call::read, .error = std::make_error_code(std::errc::io_error)});
-  }
+  void break_reads() { second->add({.call = io_call::read, .error = std::make_error_code(std::errc::io_error)}); }
 };
 
 template <class Layout>
@@ -55,12 +53,34 @@ void calls_throw(unsigned threads, unsigned read_ahead) {
       {"reduce", [&] { ooc::reduce(a, 0.0, std::plus<>(), p); }},
       {"transform_reduce of two", [&] { ooc::transform_reduce(a, b, 0.0, std::plus<>(), std::multiplies<>(), p); }},
       {"histogram", [&] { ooc::histogram(a, 0.0, 2.0, 4, p); }},
-      {"for_each that reads", [&] { ooc::for_each(read_only, [](const double&) {}, p); }},
-      {"for_each", [&] { ooc::for_each(b, [](double& x) { x += 1; }, p); }},
-      {"transform", [&] { ooc::transform(a, b, [](double x) { return 2 * x; }, p); }},
-      {"transform in place", [&] { ooc::transform(b, b, [](double x) { return 2 * x; }, p); }},
-      {"tiles", [&] { for (auto t : read_only.tiles()) static_cast<void>(t(0, 0)); }},
-      {"tiles to be written", [&] { for (auto t : b.tiles(access_mode::write)) t(0, 0) = 2; }},
+      {"for_each that reads",
+       [&] {
+         ooc::for_each(
+             read_only, [](const double&) {}, p);
+       }},
+      {"for_each",
+       [&] {
+         ooc::for_each(
+             b, [](double& x) { x += 1; }, p);
+       }},
+      {"transform",
+       [&] {
+         ooc::transform(
+             a, b, [](double x) { return 2 * x; }, p);
+       }},
+      {"transform in place",
+       [&] {
+         ooc::transform(
+             b, b, [](double x) { return 2 * x; }, p);
+       }},
+      {"tiles",
+       [&] {
+         for (auto t : read_only.tiles()) static_cast<void>(t(0, 0));
+       }},
+      {"tiles to be written",
+       [&] {
+         for (auto t : b.tiles(access_mode::write)) t(0, 0) = 2;
+       }},
   };
   for (const auto& [name, call] : calls) {
     CAPTURE(name, threads, read_ahead);

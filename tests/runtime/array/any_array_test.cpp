@@ -67,8 +67,7 @@ TEST_CASE("an array of a type that C++ does not name is made, filled and opened 
   CHECK(a.bytes() == 12000);
   CHECK_FALSE(a.writable());
   CHECK(a.attributes() == std::map<std::string, std::string>{{"colours", "rgb"}});
-  CHECK(code_of([&] { a.set_attribute("colours", "bgr"); }, "reading only") ==
-        errc::invalid_request);
+  CHECK(code_of([&] { a.set_attribute("colours", "bgr"); }, "reading only") == errc::invalid_request);
 }
 
 TEST_CASE("tiles of both layouts cover the array, each where the elements are") {
@@ -88,8 +87,7 @@ TEST_CASE("tiles of both layouts cover the array, each where the elements are") 
         for (std::size_t j = t.box.lower[1]; j < t.box.upper[1]; ++j) {
           const std::byte* const at =
               t.data + (i - t.box.lower[0]) * t.strides[0] + (j - t.box.lower[1]) * t.strides[1];
-          seen +=
-              *reinterpret_cast<const std::int32_t*>(at) == static_cast<std::int32_t>(i * 90 + j);
+          seen += *reinterpret_cast<const std::int32_t*>(at) == static_cast<std::int32_t>(i * 90 + j);
         }
     }
     CHECK(seen == a.size());
@@ -103,15 +101,13 @@ TEST_CASE("an untyped array refuses what it cannot be, by name") {
   const test_store nodes(store_kind::in_memory);
   const store s = nodes.handle();
   runtime rt(blocks(nodes, 64));
-  const auto make = [&](const element_format& type, const sizes& extents,
-                        const any_array::options_type& o = {}) {
+  const auto make = [&](const element_format& type, const sizes& extents, const any_array::options_type& o = {}) {
     return [&rt, &s, type, extents, o] { any_array a{rt, s, "a", create, type, extents, o}; };
   };
   CHECK(code_of(make({"f8", 8}, {}), "0 dimensions") == errc::invalid_request);
   CHECK(code_of(make({"f8", 8}, sizes(9, 1)), "9 dimensions") == errc::invalid_request);
   CHECK(code_of(make({"", 0}, {3}), "0 bytes") == errc::invalid_request);
-  CHECK(code_of(make({"f8", 8}, {3}, {.fill = std::vector<std::byte>(4)}), "4 bytes") ==
-        errc::invalid_request);
+  CHECK(code_of(make({"f8", 8}, {3}, {.fill = std::vector<std::byte>(4)}), "4 bytes") == errc::invalid_request);
   file::create(s, "bytes", {.size = 100});
   CHECK(code_of([&] { any_array a(rt, s, "bytes", open); }, "not recorded") == errc::type_mismatch);
   any_array a{rt, s, "a", create, {"f8", 8}, sizes{4}};
@@ -149,8 +145,7 @@ TEST_CASE("a file that an array writes cannot be removed until the array is clos
   CHECK_FALSE(s.exists("runs"));
 }
 
-TEST_CASE(
-    "files of bool that were recorded as unsigned bytes open as bool, and the other way round") {
+TEST_CASE("files of bool that were recorded as unsigned bytes open as bool, and the other way round") {
   const test_store nodes(store_kind::in_memory);
   const store s = nodes.handle();
   runtime rt(blocks(nodes, 64));

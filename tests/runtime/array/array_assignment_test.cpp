@@ -24,7 +24,7 @@ using row_of_const = decltype(std::declval<const ooc_array<T, N, Layout>&>()[0])
 
 /// Nothing that the loops copy about has grown, or has to be called to be copied.
 template <class View>
-constexpr bool is_plain = std::is_trivially_copyable_v<View> && std::is_trivially_destructible_v<View>;
+constexpr bool is_plain = std::is_trivially_copyable_v<View>&& std::is_trivially_destructible_v<View>;
 static_assert(is_plain<row_of<double, 3>> && is_plain<row_of<double, 2, layout_tiled>> && is_plain<tile<double, 2>>);
 static_assert(is_plain<slab_view<double, 2>> && is_plain<slab_to_compute<3, double>>);
 static_assert(sizeof(row_of<double, 2>) == 3 * sizeof(void*) && sizeof(slab_view<double, 2>) == 2 * sizeof(void*));
@@ -78,10 +78,10 @@ TEST_CASE("a row, a plane and a box that are assigned to get the elements of the
   for (std::size_t i = 0; i < 4; ++i)
     for (std::size_t j = 0; j < 5; ++j)
       for (std::size_t k = 0; k < 6; ++k) {
-        const double expected = i == 1                       ? b(2, j, k)
-                                : i == 2 && j == 3           ? b(0, 4, k)
-                                : i == 3 && j < 2 && k < 2   ? b(0, j + 3, k + 4)
-                                                             : 0;
+        const double expected = i == 1                     ? b(2, j, k)
+                                : i == 2 && j == 3         ? b(0, 4, k)
+                                : i == 3 && j < 2 && k < 2 ? b(0, j + 3, k + 4)
+                                                           : 0;
         CHECK(a(i, j, k) == expected);
         given += a(i, j, k) != 0;
       }

@@ -11,9 +11,7 @@ using Catch::Contains;
 
 namespace {
 
-runtime_options roomy(const store& s) {
-  return memory(s.core()->staging_bytes() + 256_KiB);
-}
+runtime_options roomy(const store& s) { return memory(s.core()->staging_bytes() + 256_KiB); }
 
 }  // namespace
 
@@ -59,8 +57,8 @@ TEST_CASE("invalidate refuses to lose modified blocks unless it is told to") {
   a[3] = 1;
   a.writeback();
   a[3] = 2;
-  CHECK_THROWS_WITH(a.invalidate(), Contains("'run/a'") && Contains("1 modified blocks") &&
-                                        Contains("writeback()") && Contains("discard"));
+  CHECK_THROWS_WITH(a.invalidate(), Contains("'run/a'") && Contains("1 modified blocks") && Contains("writeback()") &&
+                                        Contains("discard"));
   CHECK(a[3] == 2);
   a.invalidate(discard);
   CHECK(a[3] == 1);
@@ -74,15 +72,14 @@ TEST_CASE("invalidate shows what another process wrote") {
   CHECK(a[7] == 0);
   const int value = 77;
   const auto file = nodes.core->open("a", storage::open_mode::read_write).file;
-  throw_if(file->write(request::contiguous(7 * sizeof value, sizeof value),
-                       reinterpret_cast<const std::byte*>(&value)));
+  throw_if(
+      file->write(request::contiguous(7 * sizeof value, sizeof value), reinterpret_cast<const std::byte*>(&value)));
   CHECK(a[7] == 0);
   a.invalidate();
   CHECK(a[7] == 77);
 }
 
-TEST_CASE(
-    "a failed write leaves its blocks modified, says array, node and cause, and can be retried") {
+TEST_CASE("a failed write leaves its blocks modified, says array, node and cause, and can be retried") {
   memory_store nodes(2);
   runtime rt(roomy(nodes.handle()));
   ooc_array<int, 1> a{rt, nodes.handle(), "plate/a", create, {5000}, {.block = 4_KiB}};
@@ -127,8 +124,7 @@ TEST_CASE("a durable writeback that fails names the array") {
   ooc_array<int, 1> a{rt, nodes.handle(), "a", create, {100}};
   a[0] = 1;
   nodes.nodes[0]->fail(operation::sync, std::make_error_code(std::errc::io_error));
-  CHECK_THROWS_WITH(a.writeback(durable),
-                    Contains("'a' cannot be made durable") && Contains("memory0"));
+  CHECK_THROWS_WITH(a.writeback(durable), Contains("'a' cannot be made durable") && Contains("memory0"));
   a.writeback();
 }
 
@@ -152,8 +148,7 @@ TEST_CASE("a read-only array reads, and refuses everything else") {
   CHECK(!a.writable());
   CHECK(std::as_const(a)[9][9] == 4);
   CHECK(std::as_const(a).pin({{0, 0}, {2, 2}}).rows().size() == 2);
-  CHECK_THROWS_WITH(a.overwrite(a.whole()),
-                    Contains("'a' is open for reading only") && Contains("ooc::open"));
+  CHECK_THROWS_WITH(a.overwrite(a.whole()), Contains("'a' is open for reading only") && Contains("ooc::open"));
   CHECK_THROWS_WITH(a.pin(a.whole()), Contains("reading only"));
   CHECK_THROWS_WITH(a.resize(5), Contains("reading only"));
   CHECK_THROWS_WITH(a.tiles(access_mode::write), Contains("reading only"));
@@ -172,16 +167,11 @@ TEST_CASE("POCCS buffers limit one array within the budget, and say what they we
   CHECK(a.buffers().block_bytes == 8_KiB);
   CHECK(std::accumulate(a.begin(), a.end(), 0.0) == 0);
   CHECK(rt.stats().resident_bytes <= 4 * 8_KiB);
-  ooc_array<double, 2, layout_tiled> t{rt,     s,           "t",
-                                       create, {100, 1000}, {.elements_per_buffer = 600}};
+  ooc_array<double, 2, layout_tiled> t{rt, s, "t", create, {100, 1000}, {.elements_per_buffer = 600}};
   CHECK(t.buffers().elements_per_buffer == 1024);
   CHECK(t.buffers().buffers == 0);
-  CHECK_THROWS_WITH(
-      (ooc_array<double, 1>{
-          rt, s, "b", create, {100000}, {.buffers = 1000, .elements_per_buffer = 512}}),
-      Contains("1000 buffers of 4096 bytes exceed the budget"));
-  CHECK_THROWS_WITH(
-      (ooc_array<double, 1>{
-          rt, s, "b", create, {100000}, {.block = 4_KiB, .elements_per_buffer = 512}}),
-      Contains("give one"));
+  CHECK_THROWS_WITH((ooc_array<double, 1>{rt, s, "b", create, {100000}, {.buffers = 1000, .elements_per_buffer = 512}}),
+                    Contains("1000 buffers of 4096 bytes exceed the budget"));
+  CHECK_THROWS_WITH((ooc_array<double, 1>{rt, s, "b", create, {100000}, {.block = 4_KiB, .elements_per_buffer = 512}}),
+                    Contains("give one"));
 }

@@ -47,13 +47,11 @@ struct listed_vector {
   }
   std::uint64_t requests() const {
     std::uint64_t n = 0;
-    for (const auto& node : nodes)
-      n += node->calls(storage::io_call::read) + node->calls(storage::io_call::write);
+    for (const auto& node : nodes) n += node->calls(storage::io_call::read) + node->calls(storage::io_call::write);
     return n;
   }
   void fail(storage::io_call call) {
-    for (const auto& n : nodes)
-      n->add({.call = call, .error = std::make_error_code(std::errc::io_error)});
+    for (const auto& n : nodes) n->add({.call = call, .error = std::make_error_code(std::errc::io_error)});
   }
   void mend() {
     for (const auto& n : nodes) n->clear();
@@ -72,9 +70,7 @@ indices one_of_each_block() {
   return all;
 }
 
-std::vector<double> as_doubles(const indices& i) {
-  return {i.begin(), i.end()};
-}
+std::vector<double> as_doubles(const indices& i) { return {i.begin(), i.end()}; }
 
 }  // namespace
 
@@ -186,8 +182,8 @@ TEST_CASE("elements by coordinates, in a tiled array too") {
   listed_vector f;
   const auto try_layout = [&](auto layout) {
     using layout_type = decltype(layout);
-    ooc_array<triple, 2, layout_type> b{
-        f.rt, f.s, "b", create, {90, 70}, {.tile = {16, 8}, .block = 4096, .replace = true}};
+    ooc_array<triple, 2, layout_type> b{f.rt,   f.s,      "b",
+                                        create, {90, 70}, {.tile = {16, 8}, .block = 4096, .replace = true}};
     std::vector<std::array<std::size_t, 2>> where;
     indices flat;
     std::vector<triple> values, out(63);
@@ -236,9 +232,8 @@ TEST_CASE("a scatter that failed can be repeated") {
   listed_vector f;
   const indices to = one_of_each_block();
   const std::vector<double> values(to.size(), 0.25);
-  f.nodes[1]->add({.call = storage::io_call::write,
-                   .error = std::make_error_code(std::errc::io_error),
-                   .regions_before_error = 3});
+  f.nodes[1]->add(
+      {.call = storage::io_call::write, .error = std::make_error_code(std::errc::io_error), .regions_before_error = 3});
   CHECK_THROWS_WITH(f.a.scatter(to, values), Contains("scatter() of array 'a'"));
   f.mend();
   const std::vector<double> found = f.gathered(to);
@@ -287,12 +282,8 @@ TEST_CASE("where nodes fail at random, every element is what some call has given
         for (std::size_t n = 0; n < some.size(); ++n) plain[some[n]] = values[n] = --serial;
         until_it_succeeds([&] { f.a.scatter(some, values); });
         break;
-      case 1:
-        f.a.prefetch({{first}, {first + 3 * in_block}});
-        break;
-      case 2:
-        until_it_succeeds([&] { f.a.writeback(); });
-        break;
+      case 1: f.a.prefetch({{first}, {first + 3 * in_block}}); break;
+      case 2: until_it_succeeds([&] { f.a.writeback(); }); break;
       case 3: {
         until_it_succeeds([&] { f.a.gather(some, values); });
         std::size_t wrong = 0;
@@ -388,10 +379,8 @@ TEST_CASE("an operation may gather elements of another array") {
 TEST_CASE("prefetch of several boxes reads each block once") {
   listed_vector f;
   using box_type = ooc::box<1>;
-  const std::vector<box_type> boxes = {{{0}, {10}},
-                                       {{3 * in_block}, {3 * in_block + 5}},
-                                       {{20}, {30}},
-                                       {{in_block - 1}, {in_block + 1}}};
+  const std::vector<box_type> boxes = {
+      {{0}, {10}}, {{3 * in_block}, {3 * in_block + 5}}, {{20}, {30}}, {{in_block - 1}, {in_block + 1}}};
   const runtime_stats before = f.rt.stats();
   f.a.prefetch(boxes);
   CHECK(f.a[0] + f.a[in_block] + f.a[3 * in_block] == 4.0 * in_block);

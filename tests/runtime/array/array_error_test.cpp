@@ -39,9 +39,8 @@ using extents2 = std::array<std::size_t, 2>;
 TEST_CASE("opening checks element type, rank and extents against those recorded") {
   small_store f;
   make<double, 2>(f, "run/a", create, extents2{10, 20});
-  CHECK_THROWS_WITH(
-      (make<float, 2>(f, "run/a", ooc::open)),
-      Contains("'run/a'") && Contains("holds f8 elements of 8 bytes") && Contains("f4"));
+  CHECK_THROWS_WITH((make<float, 2>(f, "run/a", ooc::open)),
+                    Contains("'run/a'") && Contains("holds f8 elements of 8 bytes") && Contains("f4"));
   CHECK_THROWS_WITH((make<std::int64_t, 2>(f, "run/a", ooc::open)), Contains("i8"));
   CHECK_THROWS_WITH((make<double, 1>(f, "run/a", ooc::open)),
                     Contains("{10, 20}") && Contains("rank 2") && Contains("asked for was rank 1"));
@@ -70,16 +69,14 @@ TEST_CASE("element types have the field's names, and users may name theirs") {
 
 TEST_CASE("paths: missing, taken, a folder") {
   small_store f;
-  CHECK(code_of([&] { make<int, 1>(f, "none", ooc::open); }) ==
-        std::errc::no_such_file_or_directory);
+  CHECK(code_of([&] { make<int, 1>(f, "none", ooc::open); }) == std::errc::no_such_file_or_directory);
   CHECK_THROWS_WITH((make<int, 1>(f, "none", ooc::open)), Contains("none"));
   make<int, 1>(f, "x/y/z", create, extents1{10});
   CHECK(code_of([&] { make<int, 1>(f, "x/y/z", create, extents1{10}); }) == std::errc::file_exists);
   CHECK_THROWS_WITH((make<int, 1>(f, "x/y/z", create, extents1{10})),
                     Contains("'x/y/z' exists already") && Contains("replace"));
   CHECK(code_of([&] { make<int, 1>(f, "x/y", ooc::open); }) == std::errc::is_a_directory);
-  CHECK(code_of([&] { make<int, 1>(f, "x/y/z/w", create, extents1{10}); }) ==
-        std::errc::not_a_directory);
+  CHECK(code_of([&] { make<int, 1>(f, "x/y/z/w", create, extents1{10}); }) == std::errc::not_a_directory);
 }
 
 TEST_CASE("create with replace makes the file anew") {
@@ -87,9 +84,8 @@ TEST_CASE("create with replace makes the file anew") {
   {
     ooc_array<int, 1> a{f.rt, f.s, "a", create, {10}};
     a[3] = 3;
-    CHECK_THROWS_WITH(
-        (make<int, 1>(f, "a", create, extents1{10}, array_options<int>{.replace = true})),
-        Contains("already open"));
+    CHECK_THROWS_WITH((make<int, 1>(f, "a", create, extents1{10}, array_options<int>{.replace = true})),
+                      Contains("already open"));
   }
   const ooc_array<double, 2> b{f.rt, f.s, "a", create, {5, 5}, {.replace = true}};
   CHECK(b[0][0] == 0);
@@ -106,7 +102,9 @@ TEST_CASE("a second open of a file in the process is refused until the first is 
   make<int, 1>(f, "run/a", ooc::open);
 }
 
-TEST_CASE("any number of readers in a process may have a file open, by the same store or another one, and no writer with them") {
+TEST_CASE(
+    "any number of readers in a process may have a file open, by the same store or another one, and no writer with "
+    "them") {
   small_store f;
   {
     ooc_array<int, 1> a{f.rt, f.s, "run/a", create, {10}};
@@ -132,39 +130,31 @@ TEST_CASE("sizes and shapes that cannot be are refused, and nothing is made") {
   const std::size_t big = std::size_t{1} << 62;
   CHECK_THROWS_WITH((make<double, 2>(f, "a", create, extents2{big, 4})),
                     Contains("'a'") && Contains("4611686018427387904") && Contains("2^63 - 1"));
-  CHECK_THROWS_WITH((make<double, 2>(f, "a", create, extents2{10, 0})),
-                    Contains("{10, 0}") && Contains("at least 1"));
+  CHECK_THROWS_WITH((make<double, 2>(f, "a", create, extents2{10, 0})), Contains("{10, 0}") && Contains("at least 1"));
+  CHECK_THROWS_WITH((make<double, 2>(f, "a", create, extents2{10, 10}, array_options<double>{.block = 5000})),
+                    Contains("'a'") && Contains("5000 bytes is not a multiple of 4096") && Contains("8192"));
   CHECK_THROWS_WITH(
-      (make<double, 2>(f, "a", create, extents2{10, 10}, array_options<double>{.block = 5000})),
-      Contains("'a'") && Contains("5000 bytes is not a multiple of 4096") && Contains("8192"));
-  CHECK_THROWS_WITH(
-      (make<double, 2, layout_tiled>(f, "a", create, extents2{10, 10},
-                                     array_options<double>{.tile = {3, 4}})),
+      (make<double, 2, layout_tiled>(f, "a", create, extents2{10, 10}, array_options<double>{.tile = {3, 4}})),
       Contains("'a'") && Contains("{3, 4} is not a power of two") && Contains("{4, 4}"));
-  CHECK_THROWS_WITH((make<double, 2, layout_tiled>(f, "a", create, extents2{10, 10},
-                                                   array_options<double>{.tile = {4}})),
-                    Contains("{4} has 1 dimensions"));
-  CHECK_THROWS_WITH((make<double, 2>(f, "a", create, extents2{4096, 4096},
-                                     array_options<double>{.block = 1_MiB})),
+  CHECK_THROWS_WITH(
+      (make<double, 2, layout_tiled>(f, "a", create, extents2{10, 10}, array_options<double>{.tile = {4}})),
+      Contains("{4} has 1 dimensions"));
+  CHECK_THROWS_WITH((make<double, 2>(f, "a", create, extents2{4096, 4096}, array_options<double>{.block = 1_MiB})),
                     Contains("budget"));
   CHECK(code_of([&] {
-          make<double, 2>(f, "a", create, extents2{4096, 4096},
-                          array_options<double>{.block = 1_MiB});
+          make<double, 2>(f, "a", create, extents2{4096, 4096}, array_options<double>{.block = 1_MiB});
         }) == errc::budget_too_small);
   // None of them left a file behind.
-  CHECK(code_of([&] { make<double, 2>(f, "a", ooc::open); }) ==
-        std::errc::no_such_file_or_directory);
+  CHECK(code_of([&] { make<double, 2>(f, "a", ooc::open); }) == std::errc::no_such_file_or_directory);
   // A file in tiles of any shape is fine for layout_right.
-  make<double, 2>(f, "a", create, extents2{10, 10},
-                  array_options<double>{.order = file_order::tiled, .tile = {3, 4}});
+  make<double, 2>(f, "a", create, extents2{10, 10}, array_options<double>{.order = file_order::tiled, .tile = {3, 4}});
   make<double, 2, layout_tiled>(f, "a", ooc::open);  // with a default tile in memory
 }
 
 TEST_CASE("a file that is full at creation leaves nothing behind") {
   small_store f;
   for (const auto& n : f.nodes.nodes) n->set_capacity(1000);
-  CHECK(code_of([&] { make<double, 1>(f, "a", create, extents1{100000}); }) ==
-        std::errc::no_space_on_device);
+  CHECK(code_of([&] { make<double, 1>(f, "a", create, extents1{100000}); }) == std::errc::no_space_on_device);
   for (const auto& n : f.nodes.nodes) n->set_capacity(10000000);
   make<double, 1>(f, "a", create, extents1{100000});
 }
@@ -196,16 +186,14 @@ TEST_CASE("at() names array, dimension, index and extent") {
   CHECK(std::as_const(a).at(9, 19) == 3);
   CHECK_THROWS_AS(a.at(10, 0), std::out_of_range);
   CHECK_THROWS_WITH(a.at(10, 0), "array 'run/a': index 10 in dimension 0 is outside the extent 10");
-  CHECK_THROWS_WITH(std::as_const(a).at(0, 20),
-                    Contains("index 20 in dimension 1") && Contains("extent 20"));
+  CHECK_THROWS_WITH(std::as_const(a).at(0, 20), Contains("index 20 in dimension 1") && Contains("extent 20"));
 }
 
 TEST_CASE("boxes outside the array are refused with both, empty ones are nothing") {
   small_store f;
   ooc_array<int, 2> a{f.rt, f.s, "a", create, {10, 20}};
-  CHECK_THROWS_WITH(a.prefetch({{0, 0}, {11, 20}}), Contains("prefetch() of array 'a'") &&
-                                                        Contains("{11, 20}") &&
-                                                        Contains("{10, 20}"));
+  CHECK_THROWS_WITH(a.prefetch({{0, 0}, {11, 20}}),
+                    Contains("prefetch() of array 'a'") && Contains("{11, 20}") && Contains("{10, 20}"));
   CHECK_THROWS_WITH(a.overwrite({{5, 0}, {4, 20}}), Contains("overwrite()") && Contains("{5, 0}"));
   CHECK_THROWS_WITH(a.pin({{0, 0}, {1, 21}}), Contains("pin()"));
   a.prefetch({{3, 3}, {3, 3}});

@@ -51,8 +51,12 @@ struct setting {
 
   explicit setting(bool hints)
       : rt{options(hints, nodes)},
-        a{rt, nodes.handle(), "wide/a", create, {wide_blocks * in_wide_block}, {.block = 2_MiB, .sparse = true,
-                                                                      .replace = true}} {}
+        a{rt,
+          nodes.handle(),
+          "wide/a",
+          create,
+          {wide_blocks * in_wide_block},
+          {.block = 2_MiB, .sparse = true, .replace = true}} {}
   static runtime_options options(bool hints, const test_store& nodes) {
     runtime_options o = memory(nodes.staging() + 16_MiB, 1);
     o.hints = hints;
@@ -83,8 +87,8 @@ TEST_CASE("an array of whose blocks little is touched is named on standard error
     s.touch(12);
     text = err.text();
   }
-  CHECK_THAT(text, Contains("array 'wide/a' is read far more than it is touched") &&
-                       Contains("gather()") && Contains("hints = false"));
+  CHECK_THAT(text, Contains("array 'wide/a' is read far more than it is touched") && Contains("gather()") &&
+                       Contains("hints = false"));
   CHECK(std::count(text.begin(), text.end(), '\n') == 1);
 }
 

@@ -1,6 +1,7 @@
 // Arrays against plain vectors: random shapes, layouts, file orders, tiles, blocks and budgets.
 
 #include "support/array_model.hpp"
+
 #include "support/rounds.hpp"
 
 using namespace ooc;
@@ -67,9 +68,9 @@ void random_operations_in_grains(std::uint64_t salt) {
   TEST_CASE("threads on their own elements agree with a vector: " #T ", rank " #N ", " #layout) { \
     random_threads<T, N, layout>(salt);                                                           \
   }
-#define OOC_IN_PLACE(salt, T, N, layout)                                                           \
+#define OOC_IN_PLACE(salt, T, N, layout)                                                                 \
   TEST_CASE("random operations on a file in place agree with a vector: " #T ", rank " #N ", " #layout) { \
-    random_operations_in_place<T, N, layout>(salt);                                                \
+    random_operations_in_place<T, N, layout>(salt);                                                      \
   }
 
 using complex = std::complex<double>;

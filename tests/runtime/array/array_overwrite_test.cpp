@@ -93,8 +93,7 @@ TEST_CASE("a block that was evicted after its promise was used is loaded whole")
 
 TEST_CASE("of several boxes the latest that touches a block counts, and used ones do not return") {
   prepared p(16);
-  const auto sweep = [&](std::size_t first, std::size_t last, std::size_t from, std::size_t to,
-                         double v) {
+  const auto sweep = [&](std::size_t first, std::size_t last, std::size_t from, std::size_t to, double v) {
     for (std::size_t i = first; i < last; ++i)
       for (std::size_t j = from; j < to; ++j) p.a[i][j] = v;
   };
@@ -148,9 +147,7 @@ TEST_CASE("write_all keeps a promise for its box: the rest may be written by ele
     p.a[3][200] = -3;
     p.a[5][15] = -3;
   }
-  SECTION("some of it on its way, without what was promised") {
-    p.a.prefetch(promised);
-  }
+  SECTION("some of it on its way, without what was promised") { p.a.prefetch(promised); }
   std::vector<double> values(part.size(), -1);
   p.a.write_all(part, values);
   for (std::size_t i = promised.lower[0]; i < promised.upper[0]; ++i)
@@ -203,8 +200,7 @@ TEST_CASE("an element of a promised box that was not written is zero, or old, in
   const std::size_t within = 4096 - cut * sizeof(triple);
   REQUIRE(within > 0);
   const auto bytes = [](const triple& t) { return std::as_bytes(std::span(&t, 1)); };
-  for (std::size_t i = 0; i < sizeof(triple); ++i)
-    CHECK(bytes(both)[i] == (i < within ? std::byte{0} : bytes(old)[i]));
+  for (std::size_t i = 0; i < sizeof(triple); ++i) CHECK(bytes(both)[i] == (i < within ? std::byte{0} : bytes(old)[i]));
   CHECK(std::as_const(a)[11] == triple{});
   a.writeback();
   a.invalidate();
@@ -242,8 +238,7 @@ TEST_CASE("a promise that was refused is none, beside one that was made before")
 
 TEST_CASE("a source knows when nothing is to be loaded, without locks") {
   using namespace ooc::detail;
-  array_source source(
-      array_geometry({.extents = {64, 512}, .element_size = 8, .block_bytes = 8192}));
+  array_source source(array_geometry({.extents = {64, 512}, .element_size = 8, .block_bytes = 8192}));
   CHECK(!source.nothing_to_load(3, load_part::outside_promise));
   source.promise({{4, 0}, {10, 512}});
   CHECK(!source.nothing_to_load(1, load_part::outside_promise));

@@ -22,13 +22,9 @@ using ooc::testing::temporary_folder;
 
 namespace {
 
-std::string url(const temporary_folder& f) {
-  return "local:" + (f.path() / "store").string();
-}
+std::string url(const temporary_folder& f) { return "local:" + (f.path() / "store").string(); }
 
-store small_store(const temporary_folder& f) {
-  return store::open(url(f), {.workers = 2, .staging = 64_KiB});
-}
+store small_store(const temporary_folder& f) { return store::open(url(f), {.workers = 2, .staging = 64_KiB}); }
 
 int wait_for(pid_t child) {
   int status = 0;
@@ -43,13 +39,12 @@ void check_clean(const store& s) {
     const auto f = s.core()->open(e.path, storage::open_mode::read).file;
     for (std::uint32_t turn = 0; turn < e.striping.nn; ++turn) {
       std::atomic<bool> ended{false};
-      f->node(turn).verify(f->shape_handle(), turn,
-                           [&](const failure& error, const storage::verify_report& r) {
-                             CHECK_FALSE(error);
-                             CHECK(r.corrupt == 0);
-                             ended = true;
-                             ended.notify_all();
-                           });
+      f->node(turn).verify(f->shape_handle(), turn, [&](const failure& error, const storage::verify_report& r) {
+        CHECK_FALSE(error);
+        CHECK(r.corrupt == 0);
+        ended = true;
+        ended.notify_all();
+      });
       ended.wait(false);
     }
   }
@@ -121,8 +116,7 @@ TEST_CASE("two processes that write different parts of one array lose nothing") 
   const ooc_array<double, 2> a(rt, s, "a", open_read_only);
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < rows; ++i)
-    for (std::size_t j = 0; j < columns; ++j)
-      wrong += a[i][j] != static_cast<double>(i * columns + j);
+    for (std::size_t j = 0; j < columns; ++j) wrong += a[i][j] != static_cast<double>(i * columns + j);
   CHECK(wrong == 0);
 }
 
@@ -141,13 +135,10 @@ TEST_CASE("create_or_open makes an array the first time, and finds it or says wh
   using doubles = ooc_array<double, 2>;
   using floats = ooc_array<float, 2>;
   using line = ooc_array<double, 1>;
-  CHECK_THROWS_WITH(doubles(rt, s, "d/a", create_or_open, {100, 51}),
-                    Catch::Contains("100") && Catch::Contains("51"));
-  CHECK_THROWS_WITH(floats(rt, s, "d/a", create_or_open, {100, 50}),
-                    Catch::Contains("f8") && Catch::Contains("f4"));
+  CHECK_THROWS_WITH(doubles(rt, s, "d/a", create_or_open, {100, 51}), Catch::Contains("100") && Catch::Contains("51"));
+  CHECK_THROWS_WITH(floats(rt, s, "d/a", create_or_open, {100, 50}), Catch::Contains("f8") && Catch::Contains("f4"));
   CHECK_THROWS_WITH(line(rt, s, "d/a", create_or_open, {5000}), Catch::Contains("rank"));
-  CHECK_THROWS_WITH(doubles(rt, s, "d/a", create_or_open, {100, 50}, {.replace = true}),
-                    Catch::Contains("replace"));
+  CHECK_THROWS_WITH(doubles(rt, s, "d/a", create_or_open, {100, 50}, {.replace = true}), Catch::Contains("replace"));
   CHECK_THROWS_AS(doubles(rt, s, "d", create_or_open, {100, 50}), usage_error);
   // A folder is no array to be replaced.
   CHECK_THROWS_WITH(doubles(rt, s, "d", create, {100, 50}, {.replace = true}),
@@ -189,8 +180,7 @@ TEST_CASE("who asks to wait gets a file as soon as its writer has closed it") {
   const auto open_for = [&](std::chrono::milliseconds patience) {
     return ooc_array<double, 1>(rt, s, "a", open, {.wait_for_writer = patience});
   };
-  CHECK_THROWS_WITH(open_for(std::chrono::milliseconds(50)),
-                    Catch::Contains("waited for during 0.05 s"));
+  CHECK_THROWS_WITH(open_for(std::chrono::milliseconds(50)), Catch::Contains("waited for during 0.05 s"));
   auto mine = std::async(std::launch::async, [&] { return open_for(std::chrono::minutes(1)); });
   CHECK(mine.wait_for(std::chrono::milliseconds(50)) == std::future_status::timeout);
   ::close(go_on[1]);
@@ -224,8 +214,7 @@ TEST_CASE("a second process that writes whole blocks is refused, and told the re
   runtime rt({.memory = 2_MiB, .block = 64_KiB});
   const store s = small_store(folder);
   using array = ooc_array<double, 1>;
-  CHECK_THROWS_WITH(array(rt, s, "a", open),
-                    Catch::Contains("'a'") && Catch::Contains("options.shared"));
+  CHECK_THROWS_WITH(array(rt, s, "a", open), Catch::Contains("'a'") && Catch::Contains("options.shared"));
   CHECK_THROWS_AS(array(rt, s, "a", open, {.shared = true}), usage_error);
   CHECK_NOTHROW(array(rt, s, "a", open_read_only));
   REQUIRE(::write(leave[1], &byte, 1) == 1);
@@ -239,8 +228,7 @@ TEST_CASE("a forked child that ends normally neither hangs nor writes; a touch t
   temporary_folder folder;
   auto rt = std::make_unique<runtime>(runtime_options{.memory = 2_MiB, .block = 64_KiB});
   auto s = std::make_unique<store>(small_store(folder));
-  auto a =
-      std::make_unique<ooc_array<int, 1>>(*rt, *s, "a", create, std::array<std::size_t, 1>{100000});
+  auto a = std::make_unique<ooc_array<int, 1>>(*rt, *s, "a", create, std::array<std::size_t, 1>{100000});
   (*a)[7] = 1;
 
   const pid_t leaver = ::fork();
@@ -270,7 +258,8 @@ TEST_CASE("a forked child that ends normally neither hangs nor writes; a touch t
   CHECK((*a)[7] == 1);
 }
 
-TEST_CASE("a child that is forked without a runtime makes its own, and opens again the store that its parent goes on with") {
+TEST_CASE(
+    "a child that is forked without a runtime makes its own, and opens again the store that its parent goes on with") {
   temporary_folder folder;
   const store s = small_store(folder);
   {

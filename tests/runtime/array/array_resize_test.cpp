@@ -59,9 +59,8 @@ TEST_CASE("a new array is its fill value, whether its space is reserved or not")
   for (const bool sparse : {false, true}) {
     const test_store nodes(store_kind::local);
     runtime rt(memory(nodes.staging() + 128_KiB));
-    ooc_array<triple, 1> a{rt,     nodes.handle(),
-                           "a",    create,
-                           {5000}, {.block = 4_KiB, .fill = value_of<triple>(3), .sparse = sparse}};
+    ooc_array<triple, 1> a{rt,     nodes.handle(), "a",
+                           create, {5000},         {.block = 4_KiB, .fill = value_of<triple>(3), .sparse = sparse}};
     CHECK(std::count(a.begin(), a.end(), value_of<triple>(3)) == 5000);
     CHECK(a.dirty_blocks() == 0);
   }
@@ -71,22 +70,19 @@ TEST_CASE("resize keeps its limits and says them") {
   memory_store nodes(2);
   runtime rt(memory(512_KiB));
   ooc_array<int, 2> a{rt, nodes.handle(), "a", create, {10, 10}, {.max_extents = {20}}};
-  CHECK_THROWS_WITH(a.resize(21),
-                    Contains("'a'") && Contains("0 to 20, not 21") && Contains("max_extent"));
+  CHECK_THROWS_WITH(a.resize(21), Contains("'a'") && Contains("0 to 20, not 21") && Contains("max_extent"));
   {
     const auto p = a.pin({{0, 0}, {1, 1}});
     CHECK_THROWS_WITH(a.resize(12), Contains("pinned"));
   }
   a.resize(20);
-  CHECK_THROWS_AS((ooc_array<int, 2>{rt, nodes.handle(), "b", create, {10, 10}, {.max_extents = {5}}}),
-                  usage_error);
+  CHECK_THROWS_AS((ooc_array<int, 2>{rt, nodes.handle(), "b", create, {10, 10}, {.max_extents = {5}}}), usage_error);
 }
 
 TEST_CASE("a resize that fails keeps the extents and every row that was to stay") {
   memory_store nodes(2);
   runtime rt(memory(512_KiB));
-  ooc_array<int, 1> a{rt,     nodes.handle(), "a",
-                      create, {5000},         {.block = 4_KiB, .max_extents = {20000}}};
+  ooc_array<int, 1> a{rt, nodes.handle(), "a", create, {5000}, {.block = 4_KiB, .max_extents = {20000}}};
   for (std::size_t i = 0; i < 5000; ++i) a[i] = static_cast<int>(i);
   const auto check = [&](std::size_t n) {
     REQUIRE(a.size() == 5000);
@@ -123,9 +119,7 @@ array_options<int> in_both(std::vector<std::size_t> limits = {50, 90}) {
   return {.order = file_order::tiled, .tile = {8, 32}, .fill = -7, .max_extents = std::move(limits)};
 }
 
-int number(std::size_t i, std::size_t j) {
-  return static_cast<int>(i * 1000 + j);
-}
+int number(std::size_t i, std::size_t j) { return static_cast<int>(i * 1000 + j); }
 
 template <class Array>
 void write_numbers(Array& a) {
@@ -138,8 +132,7 @@ template <class Array>
 std::size_t wrong(const Array& a, std::size_t rows, std::size_t columns) {
   std::size_t n = 0;
   for (std::size_t i = 0; i < a.extent(0); ++i)
-    for (std::size_t j = 0; j < a.extent(1); ++j)
-      n += a(i, j) != (i < rows && j < columns ? number(i, j) : -7);
+    for (std::size_t j = 0; j < a.extent(1); ++j) n += a(i, j) != (i < rows && j < columns ? number(i, j) : -7);
   return n;
 }
 
@@ -147,8 +140,7 @@ std::size_t wrong(const Array& a, std::size_t rows, std::size_t columns) {
 
 TEST_CASE("any extent of a tiled array grows and shrinks, and references stay") {
   for (const store_kind kind : {store_kind::in_memory, store_kind::local})
-    for (const std::vector<std::size_t>& memory_tile :
-         {std::vector<std::size_t>{8, 32}, {16, 64}, {32, 16}}) {
+    for (const std::vector<std::size_t>& memory_tile : {std::vector<std::size_t>{8, 32}, {16, 64}, {32, 16}}) {
       const test_store nodes(kind);
       runtime rt(blocks(nodes, 8));
       tiled_matrix{rt, nodes.handle(), "a", create, {20, 30}, in_both()};
@@ -223,8 +215,14 @@ TEST_CASE("tiles, passes, copies and lists of indices see what lies within the e
   std::vector<int> found(3);
   a.gather(where, found);
   CHECK(found == std::vector<int>{number(20, 69) + 1, 1, number(1, 0) + 1});
-  any_array any{rt, nodes.handle(), "any", create, {"i4", 4}, std::vector<std::size_t>{3, 40},
-                {.order = file_order::tiled, .tile = {8, 32}, .max_extents = {50, 90}}, any_array::memory_layout::tiled};
+  any_array any{rt,
+                nodes.handle(),
+                "any",
+                create,
+                {"i4", 4},
+                std::vector<std::size_t>{3, 40},
+                {.order = file_order::tiled, .tile = {8, 32}, .max_extents = {50, 90}},
+                any_array::memory_layout::tiled};
   any.resize(std::vector<std::size_t>{9, 70});
   CHECK(any.tiles() == 6);
   CHECK(any.tile_at(5).box.lower == std::vector<std::size_t>{8, 64});
@@ -283,8 +281,8 @@ TEST_CASE("an extent that cannot change says which, why, and what to do") {
   runtime rt(memory(512_KiB));
   const auto store = nodes.handle();
   const auto make = [&](const array_options<int>& o) { return tiled_matrix(rt, store, "a", create, {20, 30}, o); };
-  CHECK_THROWS_WITH(make({.max_extents = {50, 90}}), Contains("'a'") && Contains("dimension 1") && Contains("row-major") &&
-                                                         Contains("file_order::tiled"));
+  CHECK_THROWS_WITH(make({.max_extents = {50, 90}}), Contains("'a'") && Contains("dimension 1") &&
+                                                         Contains("row-major") && Contains("file_order::tiled"));
   CHECK_THROWS_WITH(make({.order = file_order::tiled, .max_extents = {50, 29}}),
                     Contains("max_extents {50, 29}") && Contains("{20, 30}") && Contains("dimension 1"));
   CHECK_THROWS_WITH(make(in_both({50, 90, 7})), Contains("{50, 90, 7}") && Contains("dimensions: 2"));
@@ -328,8 +326,8 @@ TEST_CASE("a resize of two extents that fails keeps the extents and every elemen
   CHECK(wrong(std::as_const(a), 20, 20) == 0);
 }
 
-TEMPLATE_TEST_CASE_SIG("random resizes of any extent, writes and openings in other tiles read what a plain array holds", "",
-                       ((class T, std::size_t N), T, N), (std::int32_t, 2), (triple, 2), (double, 3)) {
+TEMPLATE_TEST_CASE_SIG("random resizes of any extent, writes and openings in other tiles read what a plain array holds",
+                       "", ((class T, std::size_t N), T, N), (std::int32_t, 2), (triple, 2), (double, 3)) {
   OOC_INFO_SEED();
   for (int round = 0; round < 6; ++round) {
     std::mt19937_64 g = random_source(4000 + 100 * N + static_cast<std::uint64_t>(round) + sizeof(T));

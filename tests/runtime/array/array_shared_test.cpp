@@ -21,10 +21,8 @@ struct opened_twice {
   memory_store nodes{2};
   runtime rt{memory(nodes.core->staging_bytes() + 32 * 8_KiB)};
   // A store of another name is another process's as far as claims go.
-  ooc::store stores[2] = {
-      nodes.handle(),
-      ooc::store(std::make_shared<storage::store_core>("memory:", "other", nodes.metadata,
-                                                       nodes.core->nodes()))};
+  ooc::store stores[2] = {nodes.handle(), ooc::store(std::make_shared<storage::store_core>(
+                                              "memory:", "other", nodes.metadata, nodes.core->nodes()))};
   std::optional<ooc_array<std::int64_t, 1>> views[2];
 
   opened_twice() {
@@ -43,8 +41,7 @@ struct opened_twice {
   std::vector<std::int64_t> stored() const {
     std::vector<std::int64_t> all(elements);
     throw_if(nodes.core->open("a", storage::open_mode::read)
-                 .file->read(request::contiguous(0, elements * 8),
-                             reinterpret_cast<std::byte*>(all.data())));
+                 .file->read(request::contiguous(0, elements * 8), reinterpret_cast<std::byte*>(all.data())));
     return all;
   }
   void fail_writes(std::size_t node) const {
@@ -81,30 +78,20 @@ class shared_model {
     switch (between(g_, 0, 13)) {
       case 0:
       case 1:
-      case 2:
-        return write(v);
-      case 3:
-        return pin(v);
+      case 2: return write(v);
+      case 3: return pin(v);
       case 4:
         if (!pins_[v].empty()) pins_[v].erase(pins_[v].begin());
         return;
       case 5:
-      case 6:
-        return write_back(v);
-      case 7:
-        return fail_to_write_back(v);
-      case 8:
-        return look(v);
-      case 9:
-        return pins_[v].empty() ? forget(v) : read(v);
-      case 10:
-        return scatter(v);
-      case 11:
-        return accumulate(v);
-      case 12:
-        return gather(v, some_of(v));
-      case 13:
-        return fail_to_scatter(v);
+      case 6: return write_back(v);
+      case 7: return fail_to_write_back(v);
+      case 8: return look(v);
+      case 9: return pins_[v].empty() ? forget(v) : read(v);
+      case 10: return scatter(v);
+      case 11: return accumulate(v);
+      case 12: return gather(v, some_of(v));
+      case 13: return fail_to_scatter(v);
     }
   }
 

@@ -31,8 +31,8 @@ TEST_CASE("a loop over an array eight times the budget gives what a plain loop g
   for (std::size_t i = 1; i + 1 < n; ++i)
     for (std::size_t j = 1; j + 1 < n; ++j) {
       b[i][j] = 0.25 * (a[i - 1][j] + a[i + 1][j] + a[i][j - 1] + a[i][j + 1]);
-      result[i * n + j] = 0.25 * (plain[(i - 1) * n + j] + plain[(i + 1) * n + j] +
-                                  plain[i * n + j - 1] + plain[i * n + j + 1]);
+      result[i * n + j] =
+          0.25 * (plain[(i - 1) * n + j] + plain[(i + 1) * n + j] + plain[i * n + j - 1] + plain[i * n + j + 1]);
     }
   CHECK(std::equal(result.begin(), result.end(), b.begin()));
   b.writeback();
@@ -136,8 +136,7 @@ TEST_CASE("rows, parentheses, elements and iterators name the same elements, in 
   CHECK(right[2][3].end() - right[2][3].begin() == 11);
   CHECK(std::span<int>(right[2]).size() == 99);
   CHECK(right.data() == &right[0][0][0]);
-  ooc_array<int, 3, layout_tiled> tiled{rt,     nodes.handle(), "t",
-                                        create, {7, 9, 11},     {.tile = {2, 8, 4}}};
+  ooc_array<int, 3, layout_tiled> tiled{rt, nodes.handle(), "t", create, {7, 9, 11}, {.tile = {2, 8, 4}}};
   check(tiled);
   CHECK(tiled.tile_extents() == std::array<std::size_t, 3>{2, 8, 4});
   ooc_array<int, 3, layout_tiled> one{rt, nodes.handle(), "o", create, {7, 9, 11}};
@@ -176,8 +175,7 @@ TEST_CASE("std::sort sorts an array larger than the budget, in either layout") {
   };
   ooc_array<std::uint32_t, 1> right{rt, nodes.handle(), "r", create, {70000}, {.block = 4_KiB}};
   check(right);
-  ooc_array<std::uint32_t, 2, layout_tiled> tiled{rt,     nodes.handle(), "t",
-                                                  create, {210, 190},     {.tile = {32, 32}}};
+  ooc_array<std::uint32_t, 2, layout_tiled> tiled{rt, nodes.handle(), "t", create, {210, 190}, {.tile = {32, 32}}};
   check(tiled);
   CHECK(rt.stats().evictions > 0);
 }
@@ -215,8 +213,7 @@ TEST_CASE("tiles visit every element once, in storage order, and know where they
   CHECK(right.tiles(access_mode::read).size() == 9);  // ten rows of 400 bytes fit into a block
   ooc_array<int, 2> wide{rt, nodes.handle(), "w", create, {5, 3000}, {.block = 4_KiB}};
   check(wide);
-  ooc_array<int, 2, layout_tiled> tiled{rt,     nodes.handle(), "t",
-                                        create, {90, 100},      {.tile = {32, 16}}};
+  ooc_array<int, 2, layout_tiled> tiled{rt, nodes.handle(), "t", create, {90, 100}, {.tile = {32, 16}}};
   check(tiled);
   CHECK(tiled.tiles(access_mode::read).size() == 3 * 7);
 }
@@ -349,8 +346,7 @@ TEST_CASE(
     a.close();
   }
   runtime rt(blocks(nodes, 60));
-  const ooc_array<double, 2, layout_tiled> a{
-      rt, s, "plate", open_read_only, {.tile = {side, side}}};
+  const ooc_array<double, 2, layout_tiled> a{rt, s, "plate", open_read_only, {.tile = {side, side}}};
   const io_stats before = s.stats();
   const std::size_t high = (rows + side - 1) / side, wide = (columns + side - 1) / side;
   const auto tiles = a.tiles();

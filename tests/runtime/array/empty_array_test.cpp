@@ -114,7 +114,8 @@ TEST_CASE("an array without rows that was given no limit stays as it is, and say
   ooc_array<int, 2> a{rt, nodes.handle(), "a", create, {0, 3}};
   CHECK_THROWS_WITH(a.resize(1), Contains("can be 0 to 0, not 1") && Contains("options.max_extents"));
   using matrix = ooc_array<int, 2>;
-  CHECK_THROWS_WITH((matrix{rt, nodes.handle(), "b", create, {3, 0}}), Contains("{3, 0}") && Contains("only the first"));
+  CHECK_THROWS_WITH((matrix{rt, nodes.handle(), "b", create, {3, 0}}),
+                    Contains("{3, 0}") && Contains("only the first"));
 }
 
 TEST_CASE("an array without a type may have no elements") {
@@ -122,8 +123,14 @@ TEST_CASE("an array without a type may have no elements") {
   runtime rt(memory(nodes.staging() + 256_KiB));
   const std::size_t extents[] = {0, 3};
   for (const auto layout : {any_array::memory_layout::right, any_array::memory_layout::tiled}) {
-    any_array a{rt, nodes.handle(), layout == any_array::memory_layout::right ? "r" : "t", create, {"f8", 8},
-                extents, {.max_extents = {10}}, layout};
+    any_array a{rt,
+                nodes.handle(),
+                layout == any_array::memory_layout::right ? "r" : "t",
+                create,
+                {"f8", 8},
+                extents,
+                {.max_extents = {10}},
+                layout};
     CHECK(a.size() == 0);
     CHECK(a.tiles() == 0);
     a.resize(std::vector<std::size_t>{7, 3});

@@ -1,6 +1,8 @@
 // A program that ends in the way its first argument names; the second is the folder of its store.
 // process_end_test.cpp runs it and looks at what it leaves behind.  Built without NDEBUG, so that
 // indices are checked; what must get past the checks goes through data().
+#include "runtime/array/ending_program.hpp"
+
 #include <pthread.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -24,7 +26,6 @@
 #include "oocarray/algorithm/copy.hpp"
 #include "oocarray/block_file.hpp"
 #include "oocarray/ooc_array.hpp"
-#include "runtime/array/ending_program.hpp"
 #include "runtime/ranks/self_group.hpp"
 #include "support/faulty_io_service.hpp"
 #include "support/memory_store.hpp"
@@ -41,9 +42,7 @@ constexpr std::array<std::size_t, 1> elements = testing::filled_elements;
 
 std::string folder;
 
-store open_store() {
-  return store::open("local:" + folder, {.workers = 2, .staging = 64_KiB});
-}
+store open_store() { return store::open("local:" + folder, {.workers = 2, .staging = 64_KiB}); }
 
 using testing::small_runtime;
 
@@ -115,8 +114,8 @@ class lonely_rank final : public process_group {
     return check(c), one_.all_gather(c, mine);
   }
   void all_reduce(std::string_view c, std::span<std::uint64_t>, reduction) override { check(c); }
-  void exchange(std::string_view c, std::span<const std::span<const std::byte>>,
-                std::span<const std::span<std::byte>>, std::shared_ptr<const void>) override {
+  void exchange(std::string_view c, std::span<const std::span<const std::byte>>, std::span<const std::span<std::byte>>,
+                std::shared_ptr<const void>) override {
     check(c);
   }
 
@@ -197,8 +196,7 @@ void blocks_outlive_runtime() {
   block_file f = block_file::create(*rt, s, "a", {.rs = 8, .ne = {1000}, .nb = {100}, .bf = {}});
   for (std::uint64_t b = 0; b < 100; ++b) {
     std::array<double, 1000> block;
-    for (std::size_t i = 0; i < block.size(); ++i)
-      block[i] = static_cast<double>(b * block.size() + i + 1);
+    for (std::size_t i = 0; i < block.size(); ++i) block[i] = static_cast<double>(b * block.size() + i + 1);
     f.write_block({b}, std::as_bytes(std::span(block)));
   }
   block_guard guard = f.pin({3}, access_mode::write);
@@ -300,9 +298,7 @@ void exit_while_others_write() {
   std::exit(3);
 }
 
-void return_with_everything_leaked() {
-  leaked();
-}
+void return_with_everything_leaked() { leaked(); }
 
 void exit_of_one_rank() {
   const auto group = std::make_shared<lonely_rank>();
@@ -323,13 +319,9 @@ void fill_static(std::unique_ptr<doubles>& a) {
   fill(*a);
 }
 
-void static_array_before_the_runtime() {
-  fill_static(array_before_runtime);
-}
+void static_array_before_the_runtime() { fill_static(array_before_runtime); }
 
-void static_array_after_the_runtime() {
-  fill_static(array_after_runtime);
-}
+void static_array_after_the_runtime() { fill_static(array_after_runtime); }
 
 void local_statics() {
   static runtime rt(small_runtime());
@@ -396,10 +388,10 @@ void exit_cannot_write() {
 /// An array with a modified block, on a node that keeps every write waiting.
 storage::faulty_io_service& array_on_a_slow_node(std::chrono::milliseconds end_deadline) {
   auto* nodes = new testing::memory_store(1);
-  auto* slow = new std::shared_ptr<storage::faulty_io_service>(
-      std::make_shared<storage::faulty_io_service>(nodes->nodes[0]));
-  const store s(std::make_shared<storage::store_core>("slow:", "test", nodes->metadata,
-                                                      storage::striped_file::nodes{*slow}));
+  auto* slow =
+      new std::shared_ptr<storage::faulty_io_service>(std::make_shared<storage::faulty_io_service>(nodes->nodes[0]));
+  const store s(
+      std::make_shared<storage::store_core>("slow:", "test", nodes->metadata, storage::striped_file::nodes{*slow}));
   runtime_options o = small_runtime();
   o.end_deadline = end_deadline;
   auto* rt = new runtime(o);
@@ -418,7 +410,8 @@ void exit_waits_in_vain() {
   std::exit(0);
 }
 
-/// While the store is waited for, the process is stopped for longer than the deadline.  The store answers a little later.
+/// While the store is waited for, the process is stopped for longer than the deadline.  The store answers a little
+/// later.
 void exit_while_stopped() {
   static constexpr std::chrono::milliseconds end_deadline(1500);
   int waits[2], goes_on[2];
@@ -633,11 +626,19 @@ void touches_after_reclaiming() {
 /// As PETSc's handler: it takes each fault for a crash, and ends the process.
 void touches_after_a_call() {
   const std::map<std::string, std::function<void(doubles&)>> calls{
-      {"prefetch", [](doubles& a) { a.prefetch({{0}, {10}}); }},
+      {"prefetch",
+       [](doubles& a) {
+         a.prefetch({{0}, {10}});
+       }},
       {"writeback", [](doubles& a) { a.writeback(); }},
       {"advise", [](doubles& a) { a.advise(access_pattern::sequential); }},
-      {"overwrite", [](doubles& a) { a.overwrite({{0}, {1}}); }},
-      {"pin", [](doubles& a) { a.pin({{0}, {1}}); }}};
+      {"overwrite",
+       [](doubles& a) {
+         a.overwrite({{0}, {1}});
+       }},
+      {"pin", [](doubles& a) {
+         a.pin({{0}, {1}});
+       }}};
   filled f;
   for (const auto& [name, call] : calls) {
     f.a.writeback();
@@ -735,28 +736,65 @@ void raised_by_the_program() {
   ::_exit(0);
 }
 
-#define NAMED(f) {#f, f}
-const std::map<std::string, void (*)()> endings{
-    NAMED(array_outlives_runtime), NAMED(calls_after_the_runtime), NAMED(touch_after_the_runtime),
-    NAMED(blocks_outlive_runtime), NAMED(group_array_outlives_runtime),
-    NAMED(runtime_cannot_write), NAMED(written_while_it_is_copied_to), NAMED(array_cannot_write), NAMED(blocks_cannot_write),
-    NAMED(array_drops_what_it_cannot_write), NAMED(child_of_one_that_cannot_write), NAMED(exit_in_a_function), NAMED(exit_on_another_thread),
-    NAMED(exit_while_others_write), NAMED(return_with_everything_leaked), NAMED(exit_of_one_rank),
-    NAMED(static_array_before_the_runtime), NAMED(static_array_after_the_runtime),
-    NAMED(local_statics), NAMED(static_array_of_a_leaked_runtime), NAMED(uncaught_exception), NAMED(uncaught_refusal),
-    NAMED(exception_in_noexcept), NAMED(terminate_handler_of_the_program), NAMED(abort_at_once),
-    NAMED(exit_under_a_promise), NAMED(exit_cannot_write), NAMED(exit_waits_in_vain),
-    NAMED(exit_while_stopped), NAMED(child_exits), NAMED(child_terminates), NAMED(await_signal),
-    NAMED(signal_without_the_option), NAMED(await_ignored_signal), NAMED(signals_of_the_program),
-    NAMED(signal_to_a_child), NAMED(write_to_read_only), NAMED(touch_of_closed),
-    NAMED(touch_far_out), NAMED(touch_before_the_first), NAMED(touch_past_the_last_page),
-    NAMED(touch_in_a_child), NAMED(index_of_a_row), NAMED(index_in_a_row),
-    NAMED(indices_of_a_call), NAMED(index_in_a_tile), NAMED(index_of_a_tiled_array),
-    NAMED(touches_behind_a_reporter), NAMED(touches_after_reclaiming), NAMED(touches_after_a_call),
-    NAMED(crash_with_a_late_reporter), NAMED(crash_with_an_idle_handler),
-    NAMED(touches_by_a_deaf_thread), NAMED(touches_by_a_late_deaf_thread),
-    NAMED(touches_by_a_deaf_main), NAMED(deaf_threads_stay_as_they_were),
-    NAMED(raised_by_the_program)};
+#define NAMED(f) \
+  { #f, f }
+const std::map<std::string, void (*)()> endings{NAMED(array_outlives_runtime),
+                                                NAMED(calls_after_the_runtime),
+                                                NAMED(touch_after_the_runtime),
+                                                NAMED(blocks_outlive_runtime),
+                                                NAMED(group_array_outlives_runtime),
+                                                NAMED(runtime_cannot_write),
+                                                NAMED(written_while_it_is_copied_to),
+                                                NAMED(array_cannot_write),
+                                                NAMED(blocks_cannot_write),
+                                                NAMED(array_drops_what_it_cannot_write),
+                                                NAMED(child_of_one_that_cannot_write),
+                                                NAMED(exit_in_a_function),
+                                                NAMED(exit_on_another_thread),
+                                                NAMED(exit_while_others_write),
+                                                NAMED(return_with_everything_leaked),
+                                                NAMED(exit_of_one_rank),
+                                                NAMED(static_array_before_the_runtime),
+                                                NAMED(static_array_after_the_runtime),
+                                                NAMED(local_statics),
+                                                NAMED(static_array_of_a_leaked_runtime),
+                                                NAMED(uncaught_exception),
+                                                NAMED(uncaught_refusal),
+                                                NAMED(exception_in_noexcept),
+                                                NAMED(terminate_handler_of_the_program),
+                                                NAMED(abort_at_once),
+                                                NAMED(exit_under_a_promise),
+                                                NAMED(exit_cannot_write),
+                                                NAMED(exit_waits_in_vain),
+                                                NAMED(exit_while_stopped),
+                                                NAMED(child_exits),
+                                                NAMED(child_terminates),
+                                                NAMED(await_signal),
+                                                NAMED(signal_without_the_option),
+                                                NAMED(await_ignored_signal),
+                                                NAMED(signals_of_the_program),
+                                                NAMED(signal_to_a_child),
+                                                NAMED(write_to_read_only),
+                                                NAMED(touch_of_closed),
+                                                NAMED(touch_far_out),
+                                                NAMED(touch_before_the_first),
+                                                NAMED(touch_past_the_last_page),
+                                                NAMED(touch_in_a_child),
+                                                NAMED(index_of_a_row),
+                                                NAMED(index_in_a_row),
+                                                NAMED(indices_of_a_call),
+                                                NAMED(index_in_a_tile),
+                                                NAMED(index_of_a_tiled_array),
+                                                NAMED(touches_behind_a_reporter),
+                                                NAMED(touches_after_reclaiming),
+                                                NAMED(touches_after_a_call),
+                                                NAMED(crash_with_a_late_reporter),
+                                                NAMED(crash_with_an_idle_handler),
+                                                NAMED(touches_by_a_deaf_thread),
+                                                NAMED(touches_by_a_late_deaf_thread),
+                                                NAMED(touches_by_a_deaf_main),
+                                                NAMED(deaf_threads_stay_as_they_were),
+                                                NAMED(raised_by_the_program)};
 
 }  // namespace
 

@@ -65,8 +65,7 @@ void write_dataset(hid_t file, const char* name, hid_t type, hid_t made, const s
   const hid_t space = H5Screate_simple(2, extents, nullptr);
   const hid_t dataset = H5Dcreate2(file, name, type, space, H5P_DEFAULT, made, H5P_DEFAULT);
   REQUIRE(dataset >= 0);
-  if (!values.empty())
-    REQUIRE(H5Dwrite(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) >= 0);
+  if (!values.empty()) REQUIRE(H5Dwrite(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) >= 0);
   H5Dclose(dataset);
   H5Sclose(space);
 }

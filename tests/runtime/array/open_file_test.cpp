@@ -32,8 +32,7 @@ namespace {
 using bytes = std::vector<char>;
 
 void write_file(const std::filesystem::path& path, const bytes& content) {
-  std::ofstream(path, std::ios::binary)
-      .write(content.data(), static_cast<std::streamsize>(content.size()));
+  std::ofstream(path, std::ios::binary).write(content.data(), static_cast<std::streamsize>(content.size()));
 }
 
 bytes read_file(const std::filesystem::path& path) {
@@ -57,8 +56,7 @@ bytes npy(const std::string& type, const std::vector<std::uint64_t>& shape, bool
   std::string header = storage::format_npy_header(type, shape);
   if (fortran) header.replace(header.find("False"), 5, "True ");
   bytes b(header.begin(), header.end());
-  const std::size_t n =
-      std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>());
+  const std::size_t n = std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>());
   const bytes data = raw<T>(0, n);
   b.insert(b.end(), data.begin(), data.begin() + static_cast<std::ptrdiff_t>(n * sizeof(T)));
   return b;
@@ -66,8 +64,7 @@ bytes npy(const std::string& type, const std::vector<std::uint64_t>& shape, bool
 
 /// A file in a folder that is gone with the test.
 struct test_file {
-  explicit test_file(const bytes& content, const std::string& name = "a.raw")
-      : path((folder / name).string()) {
+  explicit test_file(const bytes& content, const std::string& name = "a.raw") : path((folder / name).string()) {
     write_file(path, content);
   }
   bytes now() const { return read_file(path); }
@@ -101,8 +98,7 @@ TEST_CASE("a raw file is an array where it lies, whatever its elements' place in
   bytes expected = f.now();
   {
     runtime rt(memory(10 * 4_KiB, 4));
-    auto a = open_file<double, 2>(rt, f.path, ooc::open,
-                                  {.extents = {200, 200}, .offset = offset}, small_blocks);
+    auto a = open_file<double, 2>(rt, f.path, ooc::open, {.extents = {200, 200}, .offset = offset}, small_blocks);
     REQUIRE(a.extents() == std::array<std::size_t, 2>{200, 200});
     std::size_t wrong = 0;
     for (std::size_t i = 0; i < n; ++i) wrong += a.data()[i] != static_cast<double>(i);
@@ -153,17 +149,15 @@ TEST_CASE("a file in Fortran's order is opened with its indices in reverse, when
   runtime rt(memory(1_MiB));
   CHECK_THROWS_WITH((open_file<double, 2>(rt, f.path, open_read_only)),
                     Contains(f.path) && Contains("Fortran") && Contains("column_major"));
-  const auto a =
-      open_file<double, 2>(rt, f.path, open_read_only, {.order = index_order::column_major});
+  const auto a = open_file<double, 2>(rt, f.path, open_read_only, {.order = index_order::column_major});
   CHECK(a.extents() == std::array<std::size_t, 2>{70, 30});
   CHECK(a[69][2] == 69 * 30 + 2);
   const test_file c(npy<double>("f8", {30, 70}), "c.npy");
-  CHECK_THROWS_WITH(
-      (open_file<double, 2>(rt, c.path, open_read_only, {.order = index_order::column_major})),
-      Contains("row-major"));
+  CHECK_THROWS_WITH((open_file<double, 2>(rt, c.path, open_read_only, {.order = index_order::column_major})),
+                    Contains("row-major"));
   const test_file r(raw<std::int32_t>(0, 6));
-  const auto b = open_file<std::int32_t, 2>(
-      rt, r.path, open_read_only, {.extents = {2, 3}, .order = index_order::column_major});
+  const auto b =
+      open_file<std::int32_t, 2>(rt, r.path, open_read_only, {.extents = {2, 3}, .order = index_order::column_major});
   CHECK(b.extents() == std::array<std::size_t, 2>{3, 2});
 }
 
@@ -173,8 +167,7 @@ TEST_CASE("a file in place serves algorithms as any array does") {
   const test_file f(raw<double>(offset, n * n));
   runtime rt(memory(4_MiB));
   const test_store nodes(store_kind::in_memory);
-  auto a = open_file<double, 2>(rt, f.path, ooc::open, {.extents = {n, n}, .offset = offset},
-                                small_blocks);
+  auto a = open_file<double, 2>(rt, f.path, ooc::open, {.extents = {n, n}, .offset = offset}, small_blocks);
   constexpr double all = static_cast<double>(n * n - 1) * static_cast<double>(n * n) / 2;
   CHECK(reduce(a, 0.0) == all);
   ooc_array<double, 2, layout_tiled> b{rt, nodes.handle(), "b", create, {n, n}};
@@ -208,8 +201,7 @@ TEST_CASE("a file in place is read where the file system has no direct transfers
   write_file(path, raw<double>(8, 5000));
   {
     runtime rt(memory(10 * 4_KiB));
-    auto a = open_file<double, 1>(rt, path, ooc::open, {.extents = {5000}, .offset = 8},
-                                  small_blocks);
+    auto a = open_file<double, 1>(rt, path, ooc::open, {.extents = {5000}, .offset = 8}, small_blocks);
     CHECK(std::accumulate(a.begin(), a.end(), 0.0) == 4999.0 * 5000 / 2);
     a[4999] = 1;
   }
@@ -256,12 +248,10 @@ TEST_CASE("a file in place has one writer or several readers, as far as they ask
 TEST_CASE("a file that was cut off is an error that names it and both sizes, and is not made longer") {
   const test_file f(raw<double>(128, 10000));
   runtime rt(memory(1_MiB));
-  auto a = open_file<double, 1>(rt, f.path, ooc::open, {.extents = {10000}, .offset = 128},
-                                small_blocks);
+  auto a = open_file<double, 1>(rt, f.path, ooc::open, {.extents = {10000}, .offset = 128}, small_blocks);
   a[9999] = 1;
   REQUIRE(::truncate(f.path.c_str(), 5000) == 0);
-  CHECK_THROWS_WITH(a.writeback(),
-                    Contains(f.path) && Contains("5000 bytes") && Contains("80128"));
+  CHECK_THROWS_WITH(a.writeback(), Contains(f.path) && Contains("5000 bytes") && Contains("80128"));
   CHECK(std::filesystem::file_size(f.path) == 5000);
   CHECK(a.dirty_blocks() == 1);
   std::vector<double> got(1);
@@ -291,8 +281,7 @@ TEST_CASE("what a file cannot be opened as is refused with file, thing and sizes
   };
   const auto raw_error = [&](const file_contents& c, const auto& matches) {
     const std::string path = file(raw<double>(0, 1000));  // 8011 bytes
-    CHECK_THROWS_WITH((open_file<double, 2>(rt, path, ooc::open, c)),
-                      Contains(path) && matches);
+    CHECK_THROWS_WITH((open_file<double, 2>(rt, path, ooc::open, c)), Contains(path) && matches);
   };
   raw_error({.extents = {10, 101}}, Contains("8080 bytes") && Contains("8011") && Contains("copy it again"));
   raw_error({.extents = {10, 100}, .offset = 16}, Contains("8016 in all") && Contains("8011"));
@@ -305,11 +294,9 @@ TEST_CASE("what a file cannot be opened as is refused with file, thing and sizes
   CHECK_THROWS_WITH(open_any_file(rt, file({}), open_read_only), Contains("type"));
   CHECK_THROWS_WITH((open_file<double, 1>(rt, (folder / "none").string(), ooc::open)),
                     Contains("none") && Contains("No such file"));
-  CHECK_THROWS_WITH((open_file<double, 1>(rt, folder.path().string(), open_read_only)),
-                    Contains("is a folder"));
+  CHECK_THROWS_WITH((open_file<double, 1>(rt, folder.path().string(), open_read_only)), Contains("is a folder"));
   CHECK_THROWS_WITH((open_file<double, 1>(rt, "/dev/null", open_read_only)), Contains("regular"));
-  CHECK_THROWS_WITH((open_file<double, 1>(rt, "file://host/x", open_read_only)),
-                    Contains("this machine"));
+  CHECK_THROWS_WITH((open_file<double, 1>(rt, "file://host/x", open_read_only)), Contains("this machine"));
 
   const auto npy_error = [&](const bytes& content, const auto& matches) {
     const std::string path = file(content, "b.npy");
@@ -330,8 +317,7 @@ TEST_CASE("what a file cannot be opened as is refused with file, thing and sizes
   npy_error(npy<double>("f8", {200}), Contains("rank 1"));
   npy_error(npy<double>("f8", {3, 0}), Contains("no elements"));
   const std::string path = file(good, "b.npy");
-  CHECK_THROWS_WITH((open_file<double, 2>(rt, path, open_read_only, {.offset = 8})),
-                    Contains("offset"));
+  CHECK_THROWS_WITH((open_file<double, 2>(rt, path, open_read_only, {.offset = 8})), Contains("offset"));
   CHECK_THROWS_WITH((open_file<double, 2>(rt, path, open_read_only, {.extents = {20, 10}})),
                     Contains("{10, 20}") && Contains("{20, 10}"));
 }

@@ -15,8 +15,8 @@
 #include "support/temporary_folder.hpp"
 
 using namespace ooc;
-using ooc::testing::temporary_folder;
 using Catch::Contains;
+using ooc::testing::temporary_folder;
 
 namespace {
 
@@ -65,8 +65,7 @@ bool ended::run(const std::string& ending, int signal) {
     ::dup2(ends[1], 2);
     ::close(ends[0]);
     ::close(ends[1]);
-    ::execl(ENDING_PROGRAM, ENDING_PROGRAM, ending.c_str(),
-            (folder_.path() / "store").c_str(), nullptr);
+    ::execl(ENDING_PROGRAM, ENDING_PROGRAM, ending.c_str(), (folder_.path() / "store").c_str(), nullptr);
     ::_exit(127);
   }
   ::close(ends[1]);
@@ -74,8 +73,7 @@ bool ended::run(const std::string& ending, int signal) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   for (;;) {
     pollfd p{ends[0], POLLIN, 0};
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        until - std::chrono::steady_clock::now());
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
     if (left.count() <= 0 || ::poll(&p, 1, static_cast<int>(left.count())) == 0) {
       ::kill(child, SIGKILL);  // nothing else ends one that hangs
       break;
@@ -87,8 +85,7 @@ bool ended::run(const std::string& ending, int signal) {
       break;
     }
     said_.append(some, static_cast<std::size_t>(n));
-    if (signal && said_.find("ready\n") != std::string::npos)
-      ::kill(child, std::exchange(signal, 0));
+    if (signal && said_.find("ready\n") != std::string::npos) ::kill(child, std::exchange(signal, 0));
   }
   ::close(ends[0]);
   ::waitpid(child, &status_, 0);
@@ -98,9 +95,8 @@ bool ended::run(const std::string& ending, int signal) {
 }  // namespace
 
 TEST_CASE("the end of the runtime writes back and closes what is still open") {
-  const std::string ending =
-      GENERATE(as<std::string>{}, "array_outlives_runtime", "calls_after_the_runtime",
-               "blocks_outlive_runtime", "group_array_outlives_runtime");
+  const std::string ending = GENERATE(as<std::string>{}, "array_outlives_runtime", "calls_after_the_runtime",
+                                      "blocks_outlive_runtime", "group_array_outlives_runtime");
   CAPTURE(ending);
   const ended e(ending);
   CHECK(e.exited(0));
@@ -111,8 +107,8 @@ TEST_CASE("the end of the runtime writes back and closes what is still open") {
 TEST_CASE("a touch of an array whose runtime has ended ends the process with a message") {
   const ended e("touch_after_the_runtime");
   CHECK(e.killed_by(SIGSEGV));
-  CHECK_THAT(e.said(), Contains("'a'") && Contains("element (70000) was read") &&
-                         Contains("after the end of its runtime"));
+  CHECK_THAT(e.said(),
+             Contains("'a'") && Contains("element (70000) was read") && Contains("after the end of its runtime"));
   CHECK(e.lost() == 0);
 }
 
@@ -153,16 +149,15 @@ TEST_CASE("what a process has lost is nothing to a child that it forks") {
 #endif
 
 TEST_CASE("a clean end of the process writes back, in whatever order static objects end") {
-  const auto [ending, status] = GENERATE(table<std::string, int>(
-      {{"exit_in_a_function", 3},
-       {"exit_on_another_thread", 3},
-       {"exit_while_others_write", 3},
-       {"exit_of_one_rank", 3},
-       {"return_with_everything_leaked", 0},
-       {"static_array_before_the_runtime", 0},
-       {"static_array_after_the_runtime", 0},
-       {"static_array_of_a_leaked_runtime", 0},
-       {"local_statics", 0}}));
+  const auto [ending, status] = GENERATE(table<std::string, int>({{"exit_in_a_function", 3},
+                                                                  {"exit_on_another_thread", 3},
+                                                                  {"exit_while_others_write", 3},
+                                                                  {"exit_of_one_rank", 3},
+                                                                  {"return_with_everything_leaked", 0},
+                                                                  {"static_array_before_the_runtime", 0},
+                                                                  {"static_array_after_the_runtime", 0},
+                                                                  {"static_array_of_a_leaked_runtime", 0},
+                                                                  {"local_statics", 0}}));
   CAPTURE(ending);
   const ended e(ending);
   CHECK(e.exited(status));
@@ -171,8 +166,7 @@ TEST_CASE("a clean end of the process writes back, in whatever order static obje
 }
 
 TEST_CASE("an uncaught exception writes back before the process ends as it would have") {
-  const std::string ending =
-      GENERATE(as<std::string>{}, "uncaught_exception", "exception_in_noexcept");
+  const std::string ending = GENERATE(as<std::string>{}, "uncaught_exception", "exception_in_noexcept");
   CAPTURE(ending);
   const ended e(ending);
   CHECK(e.killed_by(SIGABRT));
@@ -256,8 +250,7 @@ TEST_CASE("SIGTERM loses what is not written back where the program does not ask
 }
 
 TEST_CASE("a signal that is ignored stays ignored, and one that the program handles is refused") {
-  const std::string ending =
-      GENERATE(as<std::string>{}, "await_ignored_signal", "signals_of_the_program");
+  const std::string ending = GENERATE(as<std::string>{}, "await_ignored_signal", "signals_of_the_program");
   CAPTURE(ending);
   const ended e(ending);
   CHECK(e.said() == "");
@@ -265,9 +258,8 @@ TEST_CASE("a signal that is ignored stays ignored, and one that the program hand
 }
 
 TEST_CASE("a build without NDEBUG checks indices") {
-  const std::string ending =
-      GENERATE(as<std::string>{}, "index_of_a_row", "index_in_a_row", "indices_of_a_call",
-               "index_in_a_tile", "index_of_a_tiled_array");
+  const std::string ending = GENERATE(as<std::string>{}, "index_of_a_row", "index_in_a_row", "indices_of_a_call",
+                                      "index_in_a_tile", "index_of_a_tiled_array");
   CAPTURE(ending);
   const ended e(ending);
   CHECK(e.killed_by(SIGABRT));
@@ -278,12 +270,12 @@ TEST_CASE("a touch that is a fault of the program names array, element and reaso
   struct touch {
     std::string ending, place, reason;
   };
-  const auto t = GENERATE(values<touch>(
-      {{"write_to_read_only", "element (3, 4) was written", "open for reading only"},
-       {"touch_of_closed", "element (3, 4) was read", "after it had been closed"},
-       {"touch_far_out", "element (100000, 4) was written", "past its last"},
-       {"touch_before_the_first", "byte -24 was written", "before its first"},
-       {"touch_past_the_last_page", "element (1206, 0) was written", "past its last"}}));
+  const auto t =
+      GENERATE(values<touch>({{"write_to_read_only", "element (3, 4) was written", "open for reading only"},
+                              {"touch_of_closed", "element (3, 4) was read", "after it had been closed"},
+                              {"touch_far_out", "element (100000, 4) was written", "past its last"},
+                              {"touch_before_the_first", "byte -24 was written", "before its first"},
+                              {"touch_past_the_last_page", "element (1206, 0) was written", "past its last"}}));
   CAPTURE(t.ending);
   const ended e(t.ending);
   CHECK(e.killed_by(SIGSEGV));
@@ -299,8 +291,7 @@ TEST_CASE("a touch in a forked child names the array") {
 #endif
 
 #if defined(__x86_64__)
-TEST_CASE(
-    "a crash reporter that was installed after the array does not keep touches from being served") {
+TEST_CASE("a crash reporter that was installed after the array does not keep touches from being served") {
   const ended e("touches_behind_a_reporter");
   CHECK(e.exited(0));
   CHECK_THAT(e.said(), Contains("array 'a'") && Contains("reclaim_faults()"));

@@ -7,11 +7,11 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <numeric>
 #include <random>
 #include <string>
 #include <thread>
-#include <map>
 #include <vector>
 
 #include "storage/service/store_core.hpp"
@@ -71,9 +71,7 @@ ooc::runtime_options plain(std::uint64_t memory) {
 const ooc::blocking paper{.rs = 500, .ne = {2, 3}, .nb = {6, 3}, .bf = {2, 1}};
 
 /// Byte `offset` of a test file.
-std::byte pattern(std::uint64_t offset) {
-  return static_cast<std::byte>((offset * 2654435761u) >> 13 & 0xff);
-}
+std::byte pattern(std::uint64_t offset) { return static_cast<std::byte>((offset * 2654435761u) >> 13 & 0xff); }
 
 /// Fills a file without the block layer.
 void make_file(const ooc::store& s, const std::string& path, std::uint64_t size,
@@ -118,8 +116,7 @@ TEST_CASE("blocks of one superblock cost one access to the store", "[nodes]") {
       f.read_block({bx, by}, block);
       for (std::uint64_t row = 0; row < 3; ++row)
         for (std::uint64_t i = 0; i < 1000; ++i)
-          if (block[row * 1000 + i] != pattern(18000 * by + 1000 * bx + 6000 * row + i))
-            return false;
+          if (block[row * 1000 + i] != pattern(18000 * by + 1000 * bx + 6000 * row + i)) return false;
       return true;
     };
     const auto before = s->node_stats();
@@ -283,8 +280,7 @@ TEST_CASE("a block of a larger superblock leaves its neighbours alone") {
     auto f = ooc::block_file::open(rt, *s, "matrix", paper);
     f.write_block({3, 1}, bytes(3000, std::byte{7}));
   }
-  for (std::uint64_t row = 3; row < 6; ++row)
-    std::fill_n(expected.begin() + row * 6000 + 3000, 1000, std::byte{7});
+  for (std::uint64_t row = 3; row < 6; ++row) std::fill_n(expected.begin() + row * 6000 + 3000, 1000, std::byte{7});
   CHECK(file_content(*s, "matrix") == expected);
 }
 
@@ -300,8 +296,7 @@ TEST_CASE("what another program cuts off past the blocks of a file that is no ar
   f.writeback();
   f.close();
   expected.resize(54100);
-  for (std::uint64_t row = 3; row < 6; ++row)
-    std::fill_n(expected.begin() + row * 6000 + 3000, 1000, std::byte{7});
+  for (std::uint64_t row = 3; row < 6; ++row) std::fill_n(expected.begin() + row * 6000 + 3000, 1000, std::byte{7});
   CHECK(file_content(*s, "matrix") == expected);
 }
 
@@ -402,16 +397,14 @@ TEST_CASE("what cannot be is refused, and nothing is changed") {
   make_file(*s, "m", 54000);
   const ooc::blocking too_long{.rs = 500, .ne = {2, 3}, .nb = {6, 4}, .bf = {}};
   expect(ooc::errc::type_mismatch, [&] { ooc::block_file::open(rt, *s, "m", too_long); });
-  expect(std::error_code(ENOENT, std::generic_category()),
-         [&] { ooc::block_file::open(rt, *s, "nothing", paper); });
+  expect(std::error_code(ENOENT, std::generic_category()), [&] { ooc::block_file::open(rt, *s, "nothing", paper); });
   const ooc::blocking huge{.rs = 8, .ne = {1024, 1024}, .nb = {2, 2}, .bf = {2, 1}};
   expect(ooc::errc::budget_too_small, [&] { ooc::block_file::create(rt, *s, "huge", huge); });
   expect(std::error_code(ENOENT, std::generic_category()),
          [&] { s->core()->open("huge", ooc::storage::open_mode::read); });
   const ooc::blocking tiny{.rs = 1, .ne = {1}, .nb = {1ull << 40}, .bf = {}};
   expect(ooc::errc::invalid_request, [&] { ooc::block_file::create(rt, *s, "tiny", tiny); });
-  expect(std::error_code(EEXIST, std::generic_category()),
-         [&] { ooc::block_file::create(rt, *s, "m", paper); });
+  expect(std::error_code(EEXIST, std::generic_category()), [&] { ooc::block_file::create(rt, *s, "m", paper); });
 
   ooc::storage::new_file tiled;
   tiled.size = 54000;
@@ -425,9 +418,7 @@ TEST_CASE("what cannot be is refused, and nothing is changed") {
   auto f = ooc::block_file::open_read_only(rt, *s, "m", paper);
   bytes block(3000);
   expect(std::error_code(EROFS, std::generic_category()), [&] { f.write_block({0, 0}, block); });
-  expect(std::error_code(EROFS, std::generic_category()), [&] {
-    f.pin({0, 0}, ooc::access_mode::write);
-  });
+  expect(std::error_code(EROFS, std::generic_category()), [&] { f.pin({0, 0}, ooc::access_mode::write); });
   expect(ooc::errc::invalid_request, [&] { f.read_block({6, 0}, block); });
   expect(ooc::errc::invalid_request, [&] { f.read_block({0}, block); });
   block.resize(2999);
@@ -582,9 +573,7 @@ TEST_CASE("random block operations agree with an array in memory") {
             model[record_offset(b, record)] = x;
             break;
           }
-          case 4:
-            f.prefetch(at);
-            break;
+          case 4: f.prefetch(at); break;
           case 5:
             if (pick(0, 9) == 0) {
               f.writeback();
@@ -604,8 +593,8 @@ TEST_CASE("random block operations agree with an array in memory") {
             f.read_block(at, block);
             bool same = true;
             each_record(b, at, [&](std::uint64_t in_file, std::uint64_t in_block) {
-              same = same && std::equal(block.begin() + in_block, block.begin() + in_block + b.rs,
-                                        model.begin() + in_file);
+              same = same &&
+                     std::equal(block.begin() + in_block, block.begin() + in_block + b.rs, model.begin() + in_file);
             });
             REQUIRE(same);
           }

@@ -13,8 +13,8 @@ TEST_CASE("an element that straddles the steps of the comparison is sent whole")
     std::vector<std::byte> twin(30000), frame(30000);
     frame[4097] = frame[14000] = std::byte{1};
     const std::uint64_t offset = 3 * element;
-    const request changed = detail::changes(request::contiguous(offset, frame.size()), element,
-                                            frame.data(), twin.data());
+    const request changed =
+        detail::changes(request::contiguous(offset, frame.size()), element, frame.data(), twin.data());
     changed.for_each_run([&](std::uint64_t file, std::uint64_t, std::uint64_t length) {
       CHECK(file % element == 0);
       CHECK(length % element == 0);
@@ -34,8 +34,7 @@ TEST_CASE("the changes of a block are its elements that differ, and no others") 
     frame = twin;
     for (std::uint64_t n = testing::between(random, 0, 30); n > 0; --n)
       frame[testing::between(random, 0, bytes - 1)] ^= std::byte{1};
-    const request changed =
-        detail::changes(request::contiguous(offset, bytes), element, frame.data(), twin.data());
+    const request changed = detail::changes(request::contiguous(offset, bytes), element, frame.data(), twin.data());
     std::vector<bool> sent(bytes);
     changed.for_each_run([&](std::uint64_t file, std::uint64_t memory, std::uint64_t length) {
       REQUIRE(file == offset + memory);
@@ -44,8 +43,7 @@ TEST_CASE("the changes of a block are its elements that differ, and no others") 
     for (std::uint64_t i = 0; i < bytes; ++i) {
       const std::uint64_t first = (offset + i) / element * element;
       bool differs = false;
-      for (std::uint64_t k = std::max(first, offset); k < first + element && k < offset + bytes;
-           ++k)
+      for (std::uint64_t k = std::max(first, offset); k < first + element && k < offset + bytes; ++k)
         differs |= frame[k - offset] != twin[k - offset];
       REQUIRE(sent[i] == differs);
     }
@@ -57,12 +55,10 @@ TEST_CASE("bytes in doubt differ from the twin whatever they have become, and no
   std::vector<std::byte> twin(4096), sent, later;
   for (std::byte& b : twin) b = static_cast<std::byte>(random());
   sent = twin;
-  for (int n = 0; n < 500; ++n)
-    sent[testing::between(random, 0, sent.size() - 1)] = static_cast<std::byte>(random());
+  for (int n = 0; n < 500; ++n) sent[testing::between(random, 0, sent.size() - 1)] = static_cast<std::byte>(random());
   const detail::bytes_in_doubt doubt(sent.data(), twin.data(), twin.size());
   later = GENERATE(true, false) ? twin : sent;
   std::vector<std::byte> spoilt = twin;
   doubt.spoil(spoilt.data(), later.data());
-  for (std::size_t i = 0; i < twin.size(); ++i)
-    REQUIRE(spoilt[i] == (sent[i] == twin[i] ? twin[i] : ~later[i]));
+  for (std::size_t i = 0; i < twin.size(); ++i) REQUIRE(spoilt[i] == (sent[i] == twin[i] ? twin[i] : ~later[i]));
 }

@@ -13,8 +13,7 @@ using ooc::page_bytes;
 
 TEST_CASE("pages that are dropped read as zeros, and those between them stay") {
   constexpr std::size_t pages = 2 * page_dropper::most_together;
-  std::byte* const memory =
-      sys::map(nullptr, pages * page_bytes, PROT_READ | PROT_WRITE, sys::reserve_flags);
+  std::byte* const memory = sys::map(nullptr, pages * page_bytes, PROT_READ | PROT_WRITE, sys::reserve_flags);
   REQUIRE(memory != nullptr);
   std::memset(memory, 7, pages * page_bytes);
   const page_dropper dropper;

@@ -138,8 +138,7 @@ TEST_CASE("a segment with a limit of its own evicts its own blocks, with memory 
 
 TEST_CASE("bytes taken off the budget push clean blocks out, and dirty ones refuse") {
   resident_blocks r;
-  for (block_index b = 0; b < 8; ++b)
-    REQUIRE(r.bring_in(b, b < 5 ? block_state::ro : block_state::rw));
+  for (block_index b = 0; b < 8; ++b) REQUIRE(r.bring_in(b, b < 5 ? block_state::ro : block_state::rw));
   CHECK(r.set.reserve(r.lock, 5 * block_bytes));
   CHECK(r.s.resident_count == 3);
   CHECK_FALSE(r.set.reserve(r.lock, block_bytes));
@@ -149,8 +148,7 @@ TEST_CASE("bytes taken off the budget push clean blocks out, and dirty ones refu
 
 TEST_CASE("active blocks stay while an inactive one can be written and taken instead") {
   resident_blocks r;
-  for (block_index b = 0; b < 8; ++b)
-    REQUIRE(r.bring_in(b, b < 4 ? block_state::rw : block_state::ro));
+  for (block_index b = 0; b < 8; ++b) REQUIRE(r.bring_in(b, b < 4 ? block_state::rw : block_state::ro));
   CHECK_FALSE(r.bring_in(8));
   for (block_index b = 0; b < 4; ++b) {
     REQUIRE(r.state(b) == block_state::inactive);
@@ -180,7 +178,8 @@ TEST_CASE("where asserts are on, a broken invariant of the memory ends the proce
       {"a frame is another segment's", [](resident_blocks& r) { r.frame_of(1)->segment = &r.other; }},
       {"a block has the frame of another", [](resident_blocks& r) { r.s.at(1).frame = r.s.at(2).frame; }},
       {"a pinned frame may be evicted", [](resident_blocks& r) { r.frame_of(1)->pins = 1; }},
-      {"a frame stands in a queue that does not know", [](resident_blocks& r) { r.frame_of(1)->list = frame_list::none; }},
+      {"a frame stands in a queue that does not know",
+       [](resident_blocks& r) { r.frame_of(1)->list = frame_list::none; }},
       {"the order goes round", [](resident_blocks& r) { r.frame_of(2)->prev = r.frame_of(3); }},
       {"a frame in use is free", [](resident_blocks& r) { r.s.cls->free = r.frame_of(1); }},
       {"memory is counted that nobody has", [](resident_blocks& r) { r.s.cls->cost += ooc::page_bytes; }}};

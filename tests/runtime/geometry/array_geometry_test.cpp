@@ -19,10 +19,8 @@ using ooc::testing::between;
 namespace {
 
 /// Offset of an element where tiles of `tile` lie `step` bytes apart; no tile: row-major.
-std::uint64_t offset_of(const std::vector<std::uint64_t>& c,
-                        const std::vector<std::uint64_t>& extents,
-                        const std::vector<std::uint64_t>& tile, std::uint64_t es,
-                        std::uint64_t step) {
+std::uint64_t offset_of(const std::vector<std::uint64_t>& c, const std::vector<std::uint64_t>& extents,
+                        const std::vector<std::uint64_t>& tile, std::uint64_t es, std::uint64_t step) {
   std::uint64_t in = 0, out = 0;
   for (std::size_t k = 0; k < c.size(); ++k) {
     const std::uint64_t t = tile.empty() ? extents[k] : tile[k];
@@ -80,8 +78,8 @@ geometry_options random_options(std::mt19937_64& g) {
   const std::size_t rank = between(g, 1, 4);
   std::uint64_t left = o.element_size > 100 ? 60 : 2000;
   for (std::size_t k = 0; k < rank; ++k) {
-    const std::uint64_t e = between(
-        g, 1, std::max<std::uint64_t>(1, std::min<std::uint64_t>(left, k + 1 == rank ? 2000 : 12)));
+    const std::uint64_t e =
+        between(g, 1, std::max<std::uint64_t>(1, std::min<std::uint64_t>(left, k + 1 == rank ? 2000 : 12)));
     o.extents.push_back(e);
     left = std::max<std::uint64_t>(1, left / e);
   }
@@ -109,9 +107,9 @@ index_box random_box(std::mt19937_64& g, const geometry_options& o) {
 }
 
 std::string describe(const geometry_options& o) {
-  return "extents " + to_string(o.extents) + " of " + std::to_string(o.element_size) +
-         " bytes, block " + std::to_string(o.block_bytes) + ", tile " + to_string(o.tile) +
-         ", file tile " + to_string(o.file_tile) + ", lead " + std::to_string(o.lead);
+  return "extents " + to_string(o.extents) + " of " + std::to_string(o.element_size) + " bytes, block " +
+         std::to_string(o.block_bytes) + ", tile " + to_string(o.tile) + ", file tile " + to_string(o.file_tile) +
+         ", lead " + std::to_string(o.lead);
 }
 
 }  // namespace
@@ -205,8 +203,7 @@ TEST_CASE("a block in the file's own order is contiguous") {
   CHECK(rows.block_request(3).entries()[0].depth == 0);
   CHECK(rows.blocks() == 13);
   CHECK(rows.block_request(12).bytes() == 800000 - 12 * 65536);  // clipped at the file's end
-  const array_geometry tiles(
-      {.extents = {100, 100}, .element_size = 8, .tile = {64, 64}, .file_tile = {64, 64}});
+  const array_geometry tiles({.extents = {100, 100}, .element_size = 8, .tile = {64, 64}, .file_tile = {64, 64}});
   for (block_index b = 0; b < 4; ++b) {
     CHECK(tiles.block_request(b).entries().size() == 1);
     CHECK(tiles.block_request(b).entries()[0].depth == 0);
@@ -227,8 +224,7 @@ TEST_CASE("the paper's matrix of records gives the paper's requests") {
     }
   const auto regions = [&](block_index b) {
     std::vector<std::pair<std::uint64_t, std::uint64_t>> p;
-    g.block_request(b).for_each_run(
-        [&](auto file, auto, auto n) { p.emplace_back(file, file + n); });
+    g.block_request(b).for_each_run([&](auto file, auto, auto n) { p.emplace_back(file, file + n); });
     return p;
   };
   using list = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
@@ -258,8 +254,7 @@ TEST_CASE("chunks shared by neighbouring runs are counted once") {
 }
 
 TEST_CASE("elements that begin within a page of the file begin at the same byte of a page of memory") {
-  const array_geometry g(
-      {.extents = {1000}, .element_size = 8, .block_bytes = 4096, .lead = 128});
+  const array_geometry g({.extents = {1000}, .element_size = 8, .block_bytes = 4096, .lead = 128});
   CHECK(g.blocks() == 2);
   CHECK(bytes_of(g.block_request(0), 0).begin()->first == 128);
   CHECK(g.block_request(0).bytes() == 4096 - 128);
@@ -267,15 +262,12 @@ TEST_CASE("elements that begin within a page of the file begin at the same byte 
   CHECK(g.block_request(1).entries()[0].memory_offset == 0);
   CHECK(g.memory_bytes() == 8128);
   CHECK(g.element_at(0, 5)[0] == 0);  // before the first element
-  CHECK_THROWS_WITH(
-      array_geometry({.extents = {8}, .element_size = 8, .block_bytes = 4096, .lead = 4096}),
-      Catch::Contains("4096"));
+  CHECK_THROWS_WITH(array_geometry({.extents = {8}, .element_size = 8, .block_bytes = 4096, .lead = 4096}),
+                    Catch::Contains("4096"));
 }
 
 TEST_CASE("default tiles are powers of two near the block, within the extents") {
-  const auto tile = [](std::vector<std::uint64_t> e, std::uint64_t es) {
-    return default_tile(e, es, 2 << 20);
-  };
+  const auto tile = [](std::vector<std::uint64_t> e, std::uint64_t es) { return default_tile(e, es, 2 << 20); };
   using v = std::vector<std::uint64_t>;
   CHECK(tile({16384, 16384}, 8) == v{512, 512});
   CHECK(tile({16384, 16384}, 4) == v{512, 1024});
@@ -287,11 +279,8 @@ TEST_CASE("default tiles are powers of two near the block, within the extents") 
 }
 
 TEST_CASE("a resized array keeps the place of its elements") {
-  const array_geometry g({.extents = {10, 7},
-                          .element_size = 8,
-                          .max_extents = {40, 7},
-                          .tile = {4, 4},
-                          .file_tile = {8, 2}});
+  const array_geometry g(
+      {.extents = {10, 7}, .element_size = 8, .max_extents = {40, 7}, .tile = {4, 4}, .file_tile = {8, 2}});
   const array_geometry h = g.resized(std::vector<std::uint64_t>{33, 7});
   CHECK(h.blocks() == 9 * 2);
   CHECK(h.max_blocks() == g.max_blocks());
@@ -310,11 +299,8 @@ TEST_CASE("a resized array keeps the place of its elements") {
 }
 
 TEST_CASE("tiles keep their numbers and places whatever extents change, and there is nothing between them") {
-  const geometry_options o{.extents = {10, 7},
-                           .element_size = 8,
-                           .max_extents = {40, 30},
-                           .tile = {4, 4},
-                           .file_tile = {8, 2}};
+  const geometry_options o{
+      .extents = {10, 7}, .element_size = 8, .max_extents = {40, 30}, .tile = {4, 4}, .file_tile = {8, 2}};
   const array_geometry g(o);
   CHECK(g.blocks() == 2 * 8 + 1 + 1);  // to tile (2, 1) in rows of 8
   CHECK(g.max_blocks() == 10 * 8);
@@ -350,11 +336,9 @@ TEST_CASE("sizes that cannot be are refused with the sizes, the limit and the re
   const std::uint64_t big = std::uint64_t{1} << 40;
   CHECK_THROWS_WITH(make({.extents = {big, big}, .element_size = 8, .block_bytes = 4096}),
                     Contains("1099511627776, 1099511627776") && Contains("2^63 - 1"));
-  CHECK_THROWS_WITH(make({.extents = {16},
-                          .element_size = 8,
-                          .max_extents = {std::uint64_t{1} << 62},
-                          .block_bytes = 4096}),
-                    Contains("up to {4611686018427387904}"));
+  CHECK_THROWS_WITH(
+      make({.extents = {16}, .element_size = 8, .max_extents = {std::uint64_t{1} << 62}, .block_bytes = 4096}),
+      Contains("up to {4611686018427387904}"));
   CHECK_THROWS_WITH(make({.extents = {8, 8}, .element_size = 8, .block_bytes = 5000}),
                     Contains("5000 bytes is not a multiple of 4096") && Contains("8192"));
   CHECK_THROWS_WITH(make({.extents = {8, 0}, .element_size = 8, .block_bytes = 4096}),
@@ -362,8 +346,7 @@ TEST_CASE("sizes that cannot be are refused with the sizes, the limit and the re
   CHECK_THROWS_WITH(make({.extents = {8, 8}, .element_size = 8, .tile = {4}}), Contains("{4}"));
   CHECK_THROWS_WITH(make({.extents = std::vector<std::uint64_t>(9, 1), .block_bytes = 4096}),
                     Contains("1 to 8 dimensions, not 9"));
-  CHECK_THROWS_WITH(make({.extents = {8}, .max_extents = {4}, .block_bytes = 4096}),
-                    Contains("max_extents {4}"));
+  CHECK_THROWS_WITH(make({.extents = {8}, .max_extents = {4}, .block_bytes = 4096}), Contains("max_extents {4}"));
 }
 
 TEST_CASE(

@@ -37,8 +37,7 @@ std::vector<run> regions_of(const ooc::nested_request& n, const ooc::striping& s
       const run piece{s.node_of(file, 4), s.node_offset(file), take};
       bool joined = false;
       for (run& o : out)
-        if (std::get<0>(o) == std::get<0>(piece) &&
-            std::get<1>(o) + std::get<2>(o) == std::get<1>(piece)) {
+        if (std::get<0>(o) == std::get<0>(piece) && std::get<1>(o) + std::get<2>(o) == std::get<1>(piece)) {
           std::get<2>(o) += take;
           joined = true;
         }
@@ -65,10 +64,8 @@ TEST_CASE("a block of the paper's matrix is the paper's strided request") {
     for (std::uint64_t bx = 0; bx < 6; ++bx)
       CHECK(runs_of(block(paper, {bx, by})) ==
             runs_of(ooc::request::strided({18000 * by + 1000 * bx, 0, 1000, 3, 6000, 0})));
-  CHECK(runs_of(block(paper, {2, 0})) ==
-        std::vector<run>{{2000, 0, 1000}, {8000, 1000, 1000}, {14000, 2000, 1000}});
-  CHECK(runs_of(block(paper, {2, 1})) ==
-        std::vector<run>{{20000, 0, 1000}, {26000, 1000, 1000}, {32000, 2000, 1000}});
+  CHECK(runs_of(block(paper, {2, 0})) == std::vector<run>{{2000, 0, 1000}, {8000, 1000, 1000}, {14000, 2000, 1000}});
+  CHECK(runs_of(block(paper, {2, 1})) == std::vector<run>{{20000, 0, 1000}, {26000, 1000, 1000}, {32000, 2000, 1000}});
 }
 
 TEST_CASE("the paper's blocks fall on the nodes as in the vectors") {
@@ -98,9 +95,9 @@ TEST_CASE("a superblock of the paper's matrix is one strided request") {
   CHECK(paper.superblock_of({2, 0}) != paper.superblock_of({4, 0}));
   const ooc::nested_request s = paper.request_of(paper.superblock_box(paper.superblock_of({2, 0})));
   CHECK(s.bytes() == 6000);
-  for (const ooc::strided_request& same : {ooc::strided_request{2000, 0, 2000, 3, 6000, 0},
-                                           ooc::strided_request{2000, 2000, 2000, 2, 6000, 0},
-                                           ooc::strided_request{2000, 2000, 2000, 1, 6000, 2000}})
+  for (const ooc::strided_request& same :
+       {ooc::strided_request{2000, 0, 2000, 3, 6000, 0}, ooc::strided_request{2000, 2000, 2000, 2, 6000, 0},
+        ooc::strided_request{2000, 2000, 2000, 1, 6000, 2000}})
     CHECK(runs_of(s) == runs_of(ooc::request::strided(same)));
 }
 
@@ -138,8 +135,7 @@ TEST_CASE("a superblock that the factors do not divide is clipped at the edge") 
   CHECK(corner.begin == ooc::block_coordinates{8, 6, 0});
   CHECK(corner.extent == ooc::block_coordinates{2, 3, 2});
   std::uint64_t bytes = 0;
-  for (std::uint64_t s = 0; s < b.superblocks(); ++s)
-    bytes += b.request_of(b.superblock_box(s)).bytes();
+  for (std::uint64_t s = 0; s < b.superblocks(); ++s) bytes += b.request_of(b.superblock_box(s)).bytes();
   CHECK(bytes == b.file_bytes());
 }
 
@@ -152,18 +148,16 @@ TEST_CASE("dimensions that a box spans whole become one run") {
 
 TEST_CASE("a blocking that cannot be is refused with the reason") {
   using ooc::blocking;
-  const blocking wrong[] = {{.rs = 1, .ne = {}, .nb = {}, .bf = {}},
-                            {.rs = 1, .ne = {1, 2}, .nb = {3}, .bf = {}},
-                            {.rs = 1, .ne = {1}, .nb = {3}, .bf = {1, 1}},
-                            {.rs = 0, .ne = {1}, .nb = {3}, .bf = {}},
-                            {.rs = 1, .ne = {0}, .nb = {3}, .bf = {}},
-                            {.rs = 1, .ne = {1}, .nb = {3}, .bf = {0}},
-                            {.rs = 1, .ne = {1ull << 32}, .nb = {1ull << 31}, .bf = {}},
-                            {.rs = 1ull << 63, .ne = {1}, .nb = {2}, .bf = {}},
-                            {.rs = 1,
-                             .ne = std::vector<std::uint64_t>(9, 1),
-                             .nb = std::vector<std::uint64_t>(9, 1),
-                             .bf = {}}};
+  const blocking wrong[] = {
+      {.rs = 1, .ne = {}, .nb = {}, .bf = {}},
+      {.rs = 1, .ne = {1, 2}, .nb = {3}, .bf = {}},
+      {.rs = 1, .ne = {1}, .nb = {3}, .bf = {1, 1}},
+      {.rs = 0, .ne = {1}, .nb = {3}, .bf = {}},
+      {.rs = 1, .ne = {0}, .nb = {3}, .bf = {}},
+      {.rs = 1, .ne = {1}, .nb = {3}, .bf = {0}},
+      {.rs = 1, .ne = {1ull << 32}, .nb = {1ull << 31}, .bf = {}},
+      {.rs = 1ull << 63, .ne = {1}, .nb = {2}, .bf = {}},
+      {.rs = 1, .ne = std::vector<std::uint64_t>(9, 1), .nb = std::vector<std::uint64_t>(9, 1), .bf = {}}};
   for (const blocking& b : wrong) {
     try {
       b.check();

@@ -1,10 +1,11 @@
 // placement::by_rank: which stripes hold the parts of the ranks, and on which nodes.
+#include "runtime/geometry/stripes_by_rank.hpp"
+
 #include <catch2/catch.hpp>
 #include <random>
 
 #include "oocarray/error.hpp"
 #include "runtime/geometry/partition.hpp"
-#include "runtime/geometry/stripes_by_rank.hpp"
 #include "support/random_seed.hpp"
 
 using namespace ooc;
@@ -15,8 +16,7 @@ using nodes_near = std::vector<std::vector<std::uint64_t>>;
 namespace {
 
 array_geometry rows_of(std::uint64_t rows, std::uint64_t row_bytes, std::uint64_t block = 4096) {
-  return array_geometry(
-      {.extents = {rows, row_bytes / 8}, .element_size = 8, .block_bytes = block});
+  return array_geometry({.extents = {rows, row_bytes / 8}, .element_size = 8, .block_bytes = block});
 }
 
 /// One node for each rank, the first `first`.
@@ -29,14 +29,11 @@ nodes_near in_order(std::uint64_t ranks, std::uint64_t nodes, std::uint64_t firs
 array_geometry random_geometry(std::mt19937_64& g) {
   geometry_options o;
   o.element_size = std::uint64_t{1} << between(g, 0, 4);
-  for (std::size_t rank = between(g, 1, 3), k = 0; k < rank; ++k)
-    o.extents.push_back(between(g, 1, k == 0 ? 400 : 40));
+  for (std::size_t rank = between(g, 1, 3), k = 0; k < rank; ++k) o.extents.push_back(between(g, 1, k == 0 ? 400 : 40));
   if (between(g, 0, 1) == 0)
-    for (std::size_t k = 0; k < o.extents.size(); ++k)
-      o.file_tile.push_back(std::uint64_t{1} << between(g, 0, 3));
+    for (std::size_t k = 0; k < o.extents.size(); ++k) o.file_tile.push_back(std::uint64_t{1} << between(g, 0, 3));
   if (between(g, 0, 1) == 0)
-    for (std::size_t k = 0; k < o.extents.size(); ++k)
-      o.tile.push_back(std::uint64_t{1} << between(g, 0, 3));
+    for (std::size_t k = 0; k < o.extents.size(); ++k) o.tile.push_back(std::uint64_t{1} << between(g, 0, 3));
   o.block_bytes = 4096 * between(g, 1, 3);
   return array_geometry(o);
 }
@@ -104,8 +101,7 @@ TEST_CASE("nodes that follow each other may begin anywhere and come again") {
   // All on one host: every order fits, and the nodes are used evenly.
   CHECK(stripes_by_rank("a", g, nodes_near(4, {0, 1, 2, 3}), 4) == striping{0, 4, part});
   // A host with the first of three nodes only.
-  CHECK(stripes_by_rank("a", g, nodes_near(2, {0}), 3) ==
-        striping{0, 1, equal_parts(g, 2) * 512});
+  CHECK(stripes_by_rank("a", g, nodes_near(2, {0}), 3) == striping{0, 1, equal_parts(g, 2) * 512});
   // A rank without rows needs no node.
   nodes_near near = in_order(3, 3);
   near.push_back({});
@@ -126,13 +122,11 @@ TEST_CASE("what cannot be placed is refused with the reason and the remedy") {
   };
   nodes_near near = in_order(4, 4);
   near[2].clear();
-  CHECK_THAT(reason(g, near, 4),
-             Catch::Contains("'plate/a'") && Catch::Contains("on the host of rank 2"));
+  CHECK_THAT(reason(g, near, 4), Catch::Contains("'plate/a'") && Catch::Contains("on the host of rank 2"));
   // Two ranks on each of two hosts, one after the other.
   CHECK_THAT(reason(g, {{0}, {0}, {1}, {1}}, 2),
              Catch::Contains("rank 1: {0}, rank 2: {1}") && Catch::Contains("in the order"));
   CHECK_THAT(reason(g, {{0}, {2}, {1}}, 3), Catch::Contains("rank 1: {2}"));
-  const array_geometry tiled(
-      {.extents = {100, 64}, .element_size = 8, .block_bytes = 4096, .file_tile = {64, 64}});
+  const array_geometry tiled({.extents = {100, 64}, .element_size = 8, .block_bytes = 4096, .file_tile = {64, 64}});
   CHECK_THAT(reason(tiled, in_order(4, 4), 4), Catch::Contains("within tiles of the file"));
 }

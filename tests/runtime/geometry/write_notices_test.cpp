@@ -54,8 +54,7 @@ TEST_CASE("a notice that is cut short or makes no sense is refused") {
 }
 
 TEST_CASE("the blocks of several notices are joined") {
-  CHECK(merged({{5, 7}, {0, 2}, {6, 9}, {2, 3}, {20, 20}}) ==
-        std::vector<block_range>{{0, 3}, {5, 9}});
+  CHECK(merged({{5, 7}, {0, 2}, {6, 9}, {2, 3}, {20, 20}}) == std::vector<block_range>{{0, 3}, {5, 9}});
 }
 
 TEST_CASE("ranges without others are the blocks that lie in none of these") {
@@ -72,7 +71,6 @@ TEST_CASE("ranges without others are the blocks that lie in none of these") {
   for (int round = 0; round < 500; ++round) {
     const std::vector<block_range> ranges = some(), others = some();
     const std::vector<block_range> rest = without(ranges, others);
-    for (block_index b = 0; b < 80; ++b)
-      REQUIRE(contains(rest, b) == (contains(ranges, b) && !contains(others, b)));
+    for (block_index b = 0; b < 80; ++b) REQUIRE(contains(rest, b) == (contains(ranges, b) && !contains(others, b)));
   }
 }

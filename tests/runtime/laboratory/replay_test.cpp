@@ -19,7 +19,8 @@ namespace {
 
 /// Blocks that come whole, in memory for four.
 access_trace of_blocks(std::initializer_list<std::uint64_t> blocks) {
-  access_trace t{.name = "t", .budget = 4 * 64_KiB, .unit = 64_KiB, .arrays = {{16 * 64_KiB, 64_KiB, false}}, .accesses = {}};
+  access_trace t{
+      .name = "t", .budget = 4 * 64_KiB, .unit = 64_KiB, .arrays = {{16 * 64_KiB, 64_KiB, false}}, .accesses = {}};
   for (const std::uint64_t b : blocks) t.accesses.push_back({b * 64_KiB, 1, 0, false});
   return t;
 }

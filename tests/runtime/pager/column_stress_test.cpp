@@ -167,7 +167,8 @@ TEST_CASE("an array whose columns are read ahead becomes shorter and longer at a
     memory_source source(blocks, column_block, threads, threads ? 100 : 0);
     const auto grains = source.in_blocks_of(grain_bytes);
     segment s(rt.pager(),
-              {.name = "a", .block_bytes = column_block, .blocks = blocks, .grains = grains.get(), .element_bytes = 8}, source);
+              {.name = "a", .block_bytes = column_block, .blocks = blocks, .grains = grains.get(), .element_bytes = 8},
+              source);
     auto* const words = reinterpret_cast<volatile std::uint64_t*>(s.base());
     for (int round = testing::rounds(200, 5000); round > 0; --round) {
       const std::size_t n = s.blocks() * column_block_words, pitch = 513 + 512 * (random() % 4), first = random() % 512;

@@ -6,9 +6,7 @@ namespace {
 
 using namespace ooc::detail;
 
-touch_event miss_of(segment_state& s, block_index b) {
-  return {&s, b, touch::read, true};
-}
+touch_event miss_of(segment_state& s, block_index b) { return {&s, b, touch::read, true}; }
 
 TEST_CASE("events are taken in the order in which they were posted", "[pager]") {
   segment_state s;

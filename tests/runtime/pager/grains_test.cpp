@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "oocarray/runtime.hpp"
-#include "runtime/policy/grain_choice.hpp"
 #include "runtime/pager/pager.hpp"
 #include "runtime/pager/segment.hpp"
+#include "runtime/policy/grain_choice.hpp"
 #include "support/memory_source.hpp"
 #include "support/pauses.hpp"
 #include "support/random_seed.hpp"
@@ -31,13 +31,12 @@ constexpr std::size_t words_in_block = block_bytes / 8;
 
 /// An array of blocks that may come in grains, larger than the memory.
 struct fixture {
-  explicit fixture(std::size_t blocks = 64, std::uint64_t memory = 4_MiB, unsigned threads = 0,
-                   unsigned delay_us = 0, std::size_t block = block_bytes)
+  explicit fixture(std::size_t blocks = 64, std::uint64_t memory = 4_MiB, unsigned threads = 0, unsigned delay_us = 0,
+                   std::size_t block = block_bytes)
       : rt({.memory = memory, .block = block}),
         source(blocks, block, threads, delay_us),
         grains(source.in_blocks_of(grain_bytes)),
-        s(rt.pager(),
-          {.name = "a", .block_bytes = block, .blocks = blocks, .grains = grains.get(), .element_bytes = 8},
+        s(rt.pager(), {.name = "a", .block_bytes = block, .blocks = blocks, .grains = grains.get(), .element_bytes = 8},
           source),
         words(reinterpret_cast<std::uint64_t*>(s.base())),
         count(blocks * block / 8) {
@@ -59,7 +58,8 @@ std::uint64_t bytes_of_tables(std::uint64_t bytes) { return bytes / 1_MiB * 6_Ki
 struct indices : block_source {
   void load(block_index b, load_part, std::byte* frame, completion done) override { done({}, load_inline(b, frame)); }
   std::uint64_t load_inline(block_index b, std::byte* frame) noexcept override {
-    for (std::uint64_t i = 0; i < words_in_grain; ++i) reinterpret_cast<std::uint64_t*>(frame)[i] = b * words_in_grain + i;
+    for (std::uint64_t i = 0; i < words_in_grain; ++i)
+      reinterpret_cast<std::uint64_t*>(frame)[i] = b * words_in_grain + i;
     return grain_bytes;
   }
   void store(block_index, const std::byte*, completion done) override { done({}, grain_bytes); }
@@ -142,8 +142,7 @@ TEST_CASE("columns that are read and written lose nothing, with more of them in 
   for (std::size_t column = 0; column < 3; ++column)
     for (std::size_t i = column; i < f.count; i += row) f.words[i] = f.words[i] + 1000;
   CHECK_FALSE(f.s.writeback());
-  for (std::size_t i = 0; i < f.count; ++i)
-    REQUIRE(f.source.as<std::uint64_t>()[i] == i + (i % row < 3 ? 1000 : 0));
+  for (std::size_t i = 0; i < f.count; ++i) REQUIRE(f.source.as<std::uint64_t>()[i] == i + (i % row < 3 ? 1000 : 0));
 }
 
 TEST_CASE("what is being mapped ahead of a column is dropped by an invalidation, modified or not") {
@@ -194,8 +193,7 @@ TEST_CASE("a modified grain that cannot be written is named and stays") {
   CHECK_THAT(told.what, Catch::Contains("cannot be written"));
   f.grains->fail_stores = 0;
   CHECK_FALSE(f.s.writeback());
-  for (std::size_t g = 0; g < 40; ++g)
-    REQUIRE(f.source.as<std::uint64_t>()[g * 2 * words_in_grain] == 1000 + g);
+  for (std::size_t g = 0; g < 40; ++g) REQUIRE(f.source.as<std::uint64_t>()[g * 2 * words_in_grain] == 1000 + g);
 }
 
 TEST_CASE("a sweep loads whole blocks after its first steps") {
@@ -227,8 +225,7 @@ TEST_CASE("a block that fills up with grains becomes whole and keeps what was wr
     REQUIRE(f.words[i] == (i % words_in_grain == 5 && g % 3 == 0 ? 1000 + g : i));
   }
   CHECK_FALSE(f.s.writeback());
-  for (std::size_t g = 0; g < 64; g += 3)
-    CHECK(f.source.as<std::uint64_t>()[g * words_in_grain + 5] == 1000 + g);
+  for (std::size_t g = 0; g < 64; g += 3) CHECK(f.source.as<std::uint64_t>()[g * words_in_grain + 5] == 1000 + g);
 }
 
 TEST_CASE("a block whose other parts cannot be read stays in grains") {
@@ -424,8 +421,7 @@ TEST_CASE("random programs over blocks in grains and whole ones lose nothing") {
         case 2:
           (void)f.s.invalidate(one, false);  // stays where it is modified
           break;
-        default:
-          f.s.prefetch(one);
+        default: f.s.prefetch(one);
       }
       let_pass(std::chrono::microseconds(300));
     }
@@ -457,8 +453,7 @@ TEST_CASE("random programs over blocks in grains and whole ones lose nothing") {
           case 2:  // a crowd
             for (int i = 0; i < 40; ++i) touch(std::min(k / 11000 * 11000 + random() % 11000, mine - 1));
             break;
-          default:
-            touch(k);
+          default: touch(k);
         }
       }
       for (std::size_t k = 0; k < mine; ++k)
@@ -502,8 +497,8 @@ TEST_CASE("a walk down a column that comes after a sweep is not taken for one") 
   // In small blocks the time between two faults would tell little on a busy machine.
   fixture f(48, 16_MiB, 0, 0, 2_MiB);
   for (std::size_t i = 0; i < f.count / 2; ++i) static_cast<void>(f.words[i]);
-  // 8 rows in a block.  64 of them lie in an eighth of its grains and take as long to touch as an eighth of it to read, which
-  // is where grain_choice draws the line.
+  // 8 rows in a block.  64 of them lie in an eighth of its grains and take as long to touch as an eighth of it to read,
+  // which is where grain_choice draws the line.
   constexpr std::size_t row = 64 * words_in_grain;
   // A machine that is busy gives the program time to touch that it has not had: then again.
   std::size_t loads = 48;

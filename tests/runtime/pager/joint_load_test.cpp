@@ -17,8 +17,7 @@ constexpr std::size_t per_block = block_size / 8;
 struct grid {
   static constexpr std::size_t rows = 8, columns = 16, blocks = rows * columns;
 
-  explicit grid(unsigned threads, unsigned delay_us = 0)
-      : source(blocks, block_size, threads, delay_us) {
+  explicit grid(unsigned threads, unsigned delay_us = 0) : source(blocks, block_size, threads, delay_us) {
     source.together = 4;
     for (std::size_t i = 0; i < blocks * per_block; ++i) source.as<std::uint64_t>()[i] = i;
   }

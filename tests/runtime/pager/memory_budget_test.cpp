@@ -66,8 +66,8 @@ TEST_CASE("the buffers of a store are accounted once, and given back when it is 
 TEST_CASE("a segment whose blocks do not fit is refused with a block that would", "[pager]") {
   fixture f(100 * page);
   segment_state s;
-  CHECK_THROWS_WITH(f.open(s, 30 * page), Contains("choose a block of at most " +
-                                                            std::to_string(15 * page) + " bytes"));
+  CHECK_THROWS_WITH(f.open(s, 30 * page),
+                    Contains("choose a block of at most " + std::to_string(15 * page) + " bytes"));
   CHECK_NOTHROW(f.open(s, 15 * page));
 }
 

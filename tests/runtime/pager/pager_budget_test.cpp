@@ -32,8 +32,7 @@ std::size_t mappings() {
 TEST_CASE("an array with a limit of its own stays within it") {
   runtime rt({.memory = 4_MiB});
   memory_source source(64, kib64, 1);
-  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 64, .max_resident = 5},
-            source);
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 64, .max_resident = 5}, source);
   for (std::size_t b = 0; b < 64; ++b) {
     words(s)[b * words_per_block] = b;
     REQUIRE(rt.stats().resident_bytes <= 5 * kib64);
@@ -44,13 +43,10 @@ TEST_CASE("an array with a limit of its own stays within it") {
 TEST_CASE("a shared array with a limit of its own makes progress") {
   runtime rt({.memory = 4_MiB});
   memory_source source(64, kib64, 1);
-  segment s(rt.pager(),
-            {.name = "a", .block_bytes = kib64, .blocks = 64, .max_resident = 4, .shared = true},
-            source);
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 64, .max_resident = 4, .shared = true}, source);
   for (std::size_t b = 0; b < 64; ++b) words(s)[b * words_per_block] = b + 1;
   CHECK_FALSE(s.writeback());
-  for (std::size_t b = 0; b < 64; ++b)
-    REQUIRE(source.as<std::uint64_t>()[b * words_per_block] == b + 1);
+  for (std::size_t b = 0; b < 64; ++b) REQUIRE(source.as<std::uint64_t>()[b * words_per_block] == b + 1);
 }
 
 TEST_CASE("a write to a shared block that finds no room for its twin ends, and does not wait forever") {
@@ -82,7 +78,8 @@ TEST_CASE("a pin that finds no room, as nothing can be written, fails, and the p
   source.fail_stores = 1000000;
   std::size_t modified = 0;
   // As long as a touch finds a frame without a wait.
-  for (; rt.stats().resident_bytes + 4096 <= rt.stats().budget_bytes; ++modified) words(s)[modified * 512] = modified + 1;
+  for (; rt.stats().resident_bytes + 4096 <= rt.stats().budget_bytes; ++modified)
+    words(s)[modified * 512] = modified + 1;
   const block_range four[] = {{56, 60}};
   const failure f = s.pin(four, access_mode::read);
   REQUIRE(f);
@@ -132,10 +129,8 @@ TEST_CASE("blocks of several sizes share one budget") {
   for (int round = 0; round < 3; ++round) {
     for (std::size_t i = 0; i < 256; ++i) a.base()[i * 4096] = static_cast<std::byte>(i + round);
     for (std::size_t i = 0; i < 16; ++i) b.base()[i << 20] = static_cast<std::byte>(i + round);
-    for (std::size_t i = 0; i < 256; ++i)
-      REQUIRE(a.base()[i * 4096] == static_cast<std::byte>(i + round));
-    for (std::size_t i = 0; i < 16; ++i)
-      REQUIRE(b.base()[i << 20] == static_cast<std::byte>(i + round));
+    for (std::size_t i = 0; i < 256; ++i) REQUIRE(a.base()[i * 4096] == static_cast<std::byte>(i + round));
+    for (std::size_t i = 0; i < 16; ++i) REQUIRE(b.base()[i << 20] == static_cast<std::byte>(i + round));
     CHECK(rt.stats().resident_bytes <= 4_MiB);
   }
 }

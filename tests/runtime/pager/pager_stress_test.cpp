@@ -72,8 +72,8 @@ void run(const shape& sh, bool with_forks) {
   });
   helpers.emplace_back([&] {
     while (!stop) {
-      void* p = ::mmap(nullptr, sh.block_bytes, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+      void* p =
+          ::mmap(nullptr, sh.block_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
       std::memset(p, 0xee, sh.block_bytes);
       ::munmap(p, sh.block_bytes);
     }
@@ -124,29 +124,15 @@ void run(const shape& sh, bool with_forks) {
 }  // namespace
 
 TEST_CASE("threads sharing every block lose nothing under flushes, pins and foreign mappings") {
-  SECTION("8 threads, an eighth of the array in memory") {
-    run({65536, 64, 8 * 65536, 8}, false);
-  }
-  SECTION("4 threads, small blocks") {
-    run({4096, 512, 32 * 4096, 4}, false);
-  }
-  SECTION("3 threads, blocks of no power of two") {
-    run({12288, 100, 10 * 12288, 3}, false);
-  }
-  SECTION("4 threads, blocks that come four at a time") {
-    run({16384, 128, 32 * 16384, 4, 4}, false);
-  }
-  SECTION("4 threads that load small blocks themselves") {
-    run({4096, 512, 32 * 4096, 4, 1, true}, false);
-  }
+  SECTION("8 threads, an eighth of the array in memory") { run({65536, 64, 8 * 65536, 8}, false); }
+  SECTION("4 threads, small blocks") { run({4096, 512, 32 * 4096, 4}, false); }
+  SECTION("3 threads, blocks of no power of two") { run({12288, 100, 10 * 12288, 3}, false); }
+  SECTION("4 threads, blocks that come four at a time") { run({16384, 128, 32 * 16384, 4, 4}, false); }
+  SECTION("4 threads that load small blocks themselves") { run({4096, 512, 32 * 4096, 4, 1, true}, false); }
 }
 
 #if !defined(__SANITIZE_THREAD__)  // the sanitizer does not support threads in forked children
-TEST_CASE("fork in the middle of it corrupts nothing") {
-  run({65536, 32, 8 * 65536, 4}, true);
-}
+TEST_CASE("fork in the middle of it corrupts nothing") { run({65536, 32, 8 * 65536, 4}, true); }
 
-TEST_CASE("2 MiB blocks in huge pages") {
-  run({2 << 20, 24, 10 << 20, 3}, false);
-}
+TEST_CASE("2 MiB blocks in huge pages") { run({2 << 20, 24, 10 << 20, 3}, false); }
 #endif

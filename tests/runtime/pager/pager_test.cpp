@@ -72,8 +72,7 @@ TEST_CASE("five blocks in one statement make progress in a pool of eight") {
   std::uint64_t* w = words(s);
   constexpr std::size_t n = 512;
   for (std::size_t b = 0; b < 64; ++b) w[b * n] = b;
-  for (std::size_t b = 2; b < 62; ++b)
-    w[b * n + 1] = w[(b - 2) * n] + w[(b - 1) * n] + w[(b + 1) * n] + w[(b + 2) * n];
+  for (std::size_t b = 2; b < 62; ++b) w[b * n + 1] = w[(b - 2) * n] + w[(b - 1) * n] + w[(b + 1) * n] + w[(b + 2) * n];
   for (std::size_t b = 2; b < 62; ++b) REQUIRE(w[b * n + 1] == 4 * b);
 }
 
@@ -90,8 +89,7 @@ TEST_CASE("a copy between two blocks works in the smallest pool") {
   CHECK(same);
 }
 
-TEST_CASE(
-    "a failed write leaves the block dirty, the error comes out of writeback, a retry succeeds") {
+TEST_CASE("a failed write leaves the block dirty, the error comes out of writeback, a retry succeeds") {
   runtime rt({.memory = 1_MiB});
   memory_source source(8, kib64);
   segment s(rt.pager(), {.name = "plate/a", .block_bytes = kib64, .blocks = 8}, source);
@@ -316,9 +314,7 @@ TEST_CASE("a block that was read ahead under a promise is loaded whole once that
     REQUIRE(soon([&] { return source.ended == 1; }));
     s.clear_promises();
   }
-  SECTION("before") {
-    s.clear_promises();
-  }
+  SECTION("before") { s.clear_promises(); }
   words(s)[0] = 1;
   CHECK(words(s)[1] == 7);
 }
@@ -417,8 +413,7 @@ TEST_CASE("a fault outside every array goes to the handler that was there before
   ::sigaction(SIGSEGV, &action, &before);
   {
     runtime rt({.memory = 1_MiB});
-    auto* page =
-        static_cast<char*>(::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    auto* page = static_cast<char*>(::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     *static_cast<volatile char*>(page) = 1;
     CHECK(foreign_faults == 1);
     // One that was installed later, as MPI_Init does, is found when an array is made.
@@ -438,8 +433,8 @@ TEST_CASE("a load that fails under an element access ends the process with the d
   if (child == 0) {
     ::close(2);
     runtime rt({.memory = 1_MiB});
-    auto* shared = static_cast<std::uint64_t*>(
-        ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    auto* shared =
+        static_cast<std::uint64_t*>(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     (void)shared;
     memory_source source(8, kib64, 1);
     segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 8}, source);

@@ -41,8 +41,7 @@ TEST_CASE("a sweep that writes more than fits is written from its beginning on")
   for (std::size_t k = 32; k < 256; ++k) write(first + k * step);
   CHECK_FALSE(s.writeback());
   CHECK(source.stores == 256);  // each of them once
-  for (std::size_t b = 0; b < 256; ++b)
-    REQUIRE(source.as<std::uint64_t>()[b * words_per_block] == b + 1);
+  for (std::size_t b = 0; b < 256; ++b) REQUIRE(source.as<std::uint64_t>()[b * words_per_block] == b + 1);
 }
 
 TEST_CASE("panels that are filled and then changed again are hardly written more than once") {
@@ -59,8 +58,7 @@ TEST_CASE("panels that are filled and then changed again are hardly written more
       }
   CHECK_FALSE(s.writeback());
   CHECK(source.stores <= 256 + 256 / 8 + 16);
-  for (std::size_t b = 0; b < 256; ++b)
-    REQUIRE(source.as<std::uint64_t>()[b * words_per_block] == 4 * b);
+  for (std::size_t b = 0; b < 256; ++b) REQUIRE(source.as<std::uint64_t>()[b * words_per_block] == 4 * b);
 }
 
 TEST_CASE("what is written stays in memory where the array, or this rank's part of it, fits") {
@@ -109,8 +107,7 @@ TEST_CASE("what is written to an array that is used at random stays in memory") 
   CHECK(never_within(while_written_behind, [&] { return source.stores != 0; }));
 }
 
-TEST_CASE(
-    "what is written to more blocks than fit comes back, and reaches the store by writeback") {
+TEST_CASE("what is written to more blocks than fit comes back, and reaches the store by writeback") {
   runtime rt({.memory = 1_MiB});
   memory_source source(64, kib64, 2);
   segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 64}, source);
@@ -120,8 +117,7 @@ TEST_CASE(
   CHECK(same);
   CHECK_FALSE(s.writeback());
   CHECK(s.dirty_blocks() == 0);
-  for (std::size_t i = 0; i < 64 * words_per_block; ++i)
-    same &= source.as<std::uint64_t>()[i] == i * 3;
+  for (std::size_t i = 0; i < 64 * words_per_block; ++i) same &= source.as<std::uint64_t>()[i] == i * 3;
   CHECK(same);
   CHECK(rt.stats().resident_bytes <= 1_MiB);
 }
@@ -135,8 +131,7 @@ TEST_CASE("writing back some blocks tries those again whose write-behind failed"
   REQUIRE(soon([&] { return source.refused().size() == 3; }));
   const block_range some{31, 32};
   CHECK_FALSE(s.writeback({&some, 1}));
-  for (const block_index b : source.refused())
-    CHECK(source.as<std::uint64_t>()[b * words_per_block] == b + 1);
+  for (const block_index b : source.refused()) CHECK(source.as<std::uint64_t>()[b * words_per_block] == b + 1);
 }
 
 TEST_CASE("a block whose write-behind failed is kept and written again") {
@@ -146,8 +141,7 @@ TEST_CASE("a block whose write-behind failed is kept and written again") {
   source.fail_stores = 3;
   for (std::size_t b = 0; b < 64; ++b) words(s)[b * words_per_block] = b + 1;
   CHECK_FALSE(s.writeback());
-  for (std::size_t b = 0; b < 64; ++b)
-    REQUIRE(source.as<std::uint64_t>()[b * words_per_block] == b + 1);
+  for (std::size_t b = 0; b < 64; ++b) REQUIRE(source.as<std::uint64_t>()[b * words_per_block] == b + 1);
 }
 
 TEST_CASE("a pinned block can be given to the kernel, stays dirty, and is written from a copy") {

@@ -1,9 +1,10 @@
 // Sweeps that are repeated over somewhat more than the memory: some of it stays, and no pattern reads more for it.
+#include "runtime/policy/repeated_sweep.hpp"
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "oocarray/runtime.hpp"
-#include "runtime/policy/repeated_sweep.hpp"
 #include "runtime/pager/pager.hpp"
 #include "runtime/pager/segment.hpp"
 #include "support/memory_source.hpp"

@@ -82,8 +82,7 @@ TEST_CASE("the memory that a refusal names is enough") {
   time_limit t(60);
   runtime rt({.memory = least});
   segment s(rt.pager(), o, source);
-  for (std::size_t b = 1; b < 60; ++b)
-    move_8(s.base() + b * 2 * page - 4, s.base() + (60 - b) * 2 * page - 4);
+  for (std::size_t b = 1; b < 60; ++b) move_8(s.base() + b * 2 * page - 4, s.base() + (60 - b) * 2 * page - 4);
   CHECK_FALSE(s.writeback());
 }
 
@@ -105,8 +104,7 @@ TEST_CASE("pins of an array with buffers of its own leave four of them") {
   runtime rt({.memory = 1_MiB});
   memory_source source(64, page);
   const std::uint64_t buffers = GENERATE(4, 6);
-  segment s(rt.pager(),
-            {.name = "a", .block_bytes = page, .blocks = 64, .max_resident = buffers}, source);
+  segment s(rt.pager(), {.name = "a", .block_bytes = page, .blocks = 64, .max_resident = buffers}, source);
   const block_range one[] = {{0, 1}}, two[] = {{0, 2}}, three[] = {{0, 3}};
   const failure f = s.pin(three, access_mode::read);
   CHECK(f.code == errc::budget_too_small);
@@ -115,8 +113,7 @@ TEST_CASE("pins of an array with buffers of its own leave four of them") {
   if (buffers == 4) return;
   s.unpin(one, access_mode::read);
   REQUIRE_FALSE(s.pin(two, access_mode::read));
-  for (std::size_t b = 3; b < 60; ++b)
-    move_8(s.base() + b * page - 4, s.base() + (62 - b) * page - 4);
+  for (std::size_t b = 3; b < 60; ++b) move_8(s.base() + b * page - 4, s.base() + (62 - b) * page - 4);
   s.unpin(two, access_mode::read);
 }
 
@@ -130,8 +127,7 @@ TEST_CASE("pins of a shared array count their twins") {
   CHECK(number_after(f.what, "give the runtime at least") == (8 + 6) * page);
   time_limit t(60);
   REQUIRE_FALSE(s.pin(one, access_mode::write));
-  for (std::size_t b = 2; b < 60; ++b)
-    move_8(s.base() + b * page - 4, s.base() + (61 - b) * page - 4);
+  for (std::size_t b = 2; b < 60; ++b) move_8(s.base() + b * page - 4, s.base() + (61 - b) * page - 4);
   s.unpin(one, access_mode::write);
   CHECK_FALSE(s.writeback());
 }
@@ -225,12 +221,11 @@ TEST_CASE("random programs on the least memory end, and are right") {
       o.max_resident = pick(3) == 0 ? 4 + pick(4) : 0;
       needs.add(o.block_bytes, o.shared);
     }
-    const std::uint64_t memory =
-        std::max<std::uint64_t>(8 * page, needs.bytes() + pick(4) * pick(4) * page);
+    const std::uint64_t memory = std::max<std::uint64_t>(8 * page, needs.bytes() + pick(4) * pick(4) * page);
     rt.emplace(runtime_options{.memory = memory, .read_ahead = static_cast<unsigned>(pick(3))});
     for (array& a : arrays) {
-      a.source = std::make_unique<memory_source>(a.options.blocks, a.options.block_bytes,
-                                                 static_cast<unsigned>(pick(3)), 50);
+      a.source =
+          std::make_unique<memory_source>(a.options.blocks, a.options.block_bytes, static_cast<unsigned>(pick(3)), 50);
       a.source->together = 1 + static_cast<unsigned>(pick(3));
       a.s = std::make_unique<segment>(rt->pager(), a.options, *a.source);
       a.model.resize(a.options.blocks * a.options.block_bytes);
@@ -263,8 +258,7 @@ TEST_CASE("random programs on the least memory end, and are right") {
             p.first = any(from.options.blocks);
             p.last = std::min<block_index>(from.options.blocks, p.first + 1 + any(2));
             // Small budgets refuse; what they accept must do no harm.
-            if (pins.size() < 3 && !from.s->pin({&p, 1}, access_mode::read))
-              pins.emplace_back(&from, p);
+            if (pins.size() < 3 && !from.s->pin({&p, 1}, access_mode::read)) pins.emplace_back(&from, p);
             break;
           }
           case 1:

@@ -80,10 +80,12 @@ TEST_CASE("a recording tells grains by themselves, and those that were mapped ah
     memory_source source(blocks, traced_block);
     const auto grains = source.in_blocks_of(grain_bytes);
     segment s(rt.pager(),
-              {.name = "a", .block_bytes = traced_block, .blocks = blocks, .grains = grains.get(), .element_bytes = 8}, source);
+              {.name = "a", .block_bytes = traced_block, .blocks = blocks, .grains = grains.get(), .element_bytes = 8},
+              source);
     auto* const bytes = reinterpret_cast<volatile char*>(s.base());
     for (std::size_t column = 0; column < 4; ++column)
-      for (std::size_t row = 0; row < blocks * grains_in_block / 3; ++row) (void)bytes[row * 3 * grain_bytes + column * 8];
+      for (std::size_t row = 0; row < blocks * grains_in_block / 3; ++row)
+        (void)bytes[row * 3 * grain_bytes + column * 8];
   }
   std::uint64_t missed = 0, in_grains = 0, others = 0;
   std::uint16_t of_grains = 0;

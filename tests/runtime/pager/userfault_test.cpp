@@ -146,8 +146,7 @@ TEST_CASE("a system call that writes to an array open for reading fails, and rea
   if (!kernel_faults_here()) return;
   runtime rt(by_userfaultfd(8));
   words_in_store store(16);
-  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 16, .writable = false},
-            store.source);
+  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 16, .writable = false}, store.source);
   const open_file zeros("/dev/zero", O_RDONLY);
   for (const std::size_t b : {0, 1, 0}) {
     CHECK(::read(zeros.fd(), s.base() + b * kib64, 100) == -1);
@@ -159,31 +158,29 @@ TEST_CASE("a system call that writes to an array open for reading fails, and rea
 
 TEST_CASE("without the privilege a system call on an absent block fails, and a pin helps") {
   if (!testing::can_be_others() || !kernel_faults_here()) return;
-  testing::other_user stranger(
-      testing::stranger, testing::stranger, {}, {[]() -> std::string {
-        runtime rt(by_userfaultfd(8));
-        if (rt.stats().userfaultfd != 1) return "not by userfaultfd";
-        if (rt.stats().kernel_access) return "";  // this system grants it to everybody
-        words_in_store store(16);
-        segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 16}, store.source);
-        int ends[2];
-        if (::pipe(ends) != 0) return "no pipe";
-        if (::write(ends[1], s.base(), 100) != -1 || errno != EFAULT) return "it was written";
-        if (words(s)[words_per_block] != words_per_block) return "a touch was not served";
-        const block_range first[] = {{0, 1}};
-        if (s.pin(first, access_mode::read)) return "not pinned";
-        if (::write(ends[1], s.base(), 100) != 100) return "a pinned block was not written";
-        s.unpin(first, access_mode::read);
-        return "";
-      }});
+  testing::other_user stranger(testing::stranger, testing::stranger, {}, {[]() -> std::string {
+                                 runtime rt(by_userfaultfd(8));
+                                 if (rt.stats().userfaultfd != 1) return "not by userfaultfd";
+                                 if (rt.stats().kernel_access) return "";  // this system grants it to everybody
+                                 words_in_store store(16);
+                                 segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 16}, store.source);
+                                 int ends[2];
+                                 if (::pipe(ends) != 0) return "no pipe";
+                                 if (::write(ends[1], s.base(), 100) != -1 || errno != EFAULT) return "it was written";
+                                 if (words(s)[words_per_block] != words_per_block) return "a touch was not served";
+                                 const block_range first[] = {{0, 1}};
+                                 if (s.pin(first, access_mode::read)) return "not pinned";
+                                 if (::write(ends[1], s.base(), 100) != 100) return "a pinned block was not written";
+                                 s.unpin(first, access_mode::read);
+                                 return "";
+                               }});
   CHECK(stranger.run(0) == "");
 }
 
 // A page that is moved to its block is writable until it is protected: whoever writes in that moment
 // modifies a block that passes for unmodified, and the write is lost with the block.
 TEMPLATE_TEST_CASE_SIG("a write beside the read that brings the block in is never lost", "",
-                       ((std::size_t block_bytes), block_bytes), (std::size_t{64} << 10),
-                       (std::size_t{2} << 20)) {
+                       ((std::size_t block_bytes), block_bytes), (std::size_t{64} << 10), (std::size_t{2} << 20)) {
   runtime rt({.memory = 8 * block_bytes, .block = block_bytes});
   constexpr std::size_t blocks = 2;
   memory_source source(blocks, block_bytes);
@@ -246,8 +243,8 @@ TEST_CASE("what a device writes into blocks that are not pinned arrives, whateve
   if (!kernel_faults_here()) return;
   const testing::temporary_folder folder;
   constexpr std::size_t bytes = 16 * kib64;
-  const std::unique_ptr<std::byte, decltype(&std::free)> data(
-      static_cast<std::byte*>(std::aligned_alloc(4096, bytes)), &std::free);
+  const std::unique_ptr<std::byte, decltype(&std::free)> data(static_cast<std::byte*>(std::aligned_alloc(4096, bytes)),
+                                                              &std::free);
   {
     const open_file f(folder / "f", O_WRONLY | O_CREAT);
     for (std::size_t i = 0; i < bytes / 8; ++i) reinterpret_cast<std::uint64_t*>(data.get())[i] = i * 7 + 1;

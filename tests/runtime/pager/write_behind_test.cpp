@@ -28,7 +28,10 @@ struct updated_array {
         source(blocks, bytes_of_block, 2),
         grains(source.in_blocks_of(grain_bytes)),
         s(rt.pager(),
-          {.name = "a", .block_bytes = bytes_of_block, .blocks = blocks, .grains = in_grains ? grains.get() : nullptr,
+          {.name = "a",
+           .block_bytes = bytes_of_block,
+           .blocks = blocks,
+           .grains = in_grains ? grains.get() : nullptr,
            .element_bytes = 8},
           source),
         words(reinterpret_cast<std::uint64_t*>(s.base())),
@@ -61,15 +64,13 @@ class next_element {
   next_element(order o, std::size_t count) : order_(o), count_(count) {}
   std::size_t operator()() {
     switch (order_) {
-      case order::random:
-        return random_() % count_;
+      case order::random: return random_() % count_;
       case order::zipf: {
         const double u = std::generate_canonical<double, 32>(random_);
         const auto rank = static_cast<std::size_t>(std::pow(static_cast<double>(count_), u)) - 1;
         return rank * 100'003 % count_;
       }
-      case order::columns:
-        break;
+      case order::columns: break;
     }
     constexpr std::size_t row = 8 * grain_bytes / 8;
     at_ += row;
@@ -101,8 +102,8 @@ TEST_CASE("updates of an array that nearly fits in memory write little more than
   const std::uint64_t evicted = after.bytes_evicted - before.bytes_evicted;
   const std::uint64_t written = after.bytes_written - before.bytes_written;
   CAPTURE(evicted, written, after.evictions - before.evictions, after.soft_faults - before.soft_faults);
-  // A miss that finds nothing clean has a block written, which may be a whole one.  Of 16 blocks that have aged, those that
-  // leave next are also those that a walk comes back to first.
+  // A miss that finds nothing clean has a block written, which may be a whole one.  Of 16 blocks that have aged, those
+  // that leave next are also those that a walk comes back to first.
   const std::uint64_t for_nothing = in_grains ? evicted / 2 : evicted;
   CHECK(written <= evicted + for_nothing + budget / 2);
   CHECK_FALSE(a.s.writeback());

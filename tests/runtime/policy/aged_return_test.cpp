@@ -28,7 +28,8 @@ TEST_CASE("nothing is worth writing where all that has aged comes back") {
   CHECK(after(10'000, 1).worth_writing(100) == 0);
 }
 
-TEST_CASE("so much is worth writing that a third more is written than is evicted where blocks come back from anywhere") {
+TEST_CASE(
+    "so much is worth writing that a third more is written than is evicted where blocks come back from anywhere") {
   for (const int back_of : {2, 3, 10}) {
     const std::size_t queue = 10'000;
     const double back = 1.0 / back_of, evicted = 1 - back;

@@ -24,7 +24,9 @@ namespace {
 trace_event missed(std::uint64_t block) { return {block, 8, 3, traced::missed, 1}; }
 void note(event_trace& t, const trace_event& e) { t.note(e.what, e.segment, e.block, e.amount, e.detail); }
 
-std::string file_in(const ooc::testing::temporary_folder& dir, const char* name) { return (dir.path() / name).string(); }
+std::string file_in(const ooc::testing::temporary_folder& dir, const char* name) {
+  return (dir.path() / name).string();
+}
 
 /// What standard error is told meanwhile, by way of a file.
 template <class F>

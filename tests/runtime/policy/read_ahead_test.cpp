@@ -13,8 +13,7 @@ namespace {
 using blocks_t = std::vector<block_index>;
 
 /// What the last of these touches asks for.
-blocks_t after(read_ahead& r, const blocks_t& touches, block_index blocks, unsigned limit,
-               const ahead_group& g) {
+blocks_t after(read_ahead& r, const blocks_t& touches, block_index blocks, unsigned limit, const ahead_group& g) {
   blocks_t wanted;
   for (block_index b : touches) {
     wanted.clear();
@@ -125,8 +124,7 @@ TEST_CASE("a column that ends within what is asked for goes on with the next") {
   blocks_t wanted;
   // Rows of 100 words of 8 bytes, by bytes: the second column begins at byte 8.
   r.guess_outer_step(8);
-  for (block_index row = 0; row < 90; ++row)
-    r.touched(row * 800, 80'000, 32, {}, wanted, refill::by_halves, false);
+  for (block_index row = 0; row < 90; ++row) r.touched(row * 800, 80'000, 32, {}, wanted, refill::by_halves, false);
   const auto in_second = std::count_if(wanted.begin(), wanted.end(), [](block_index b) { return b % 800 == 8; });
   CHECK(in_second > 0);
   CHECK(r.touched(8 + 3 * 800, 80'000, 32, {}, wanted, refill::by_halves, false) == 800);
@@ -135,7 +133,8 @@ TEST_CASE("a column that ends within what is asked for goes on with the next") {
 namespace {
 
 /// A walk down the columns of rows of so many words, in grains of 512 words, of which one in `seen` is noticed when it
-/// is touched, unless it had to be waited for.  The share that had to be, of the grains that are new from column 128 on.
+/// is touched, unless it had to be waited for.  The share that had to be, of the grains that are new from column 128
+/// on.
 double waited_for(std::int64_t words, std::int64_t rows, unsigned seen) {
   constexpr std::int64_t grain = 512, columns = 1024;
   read_ahead r;

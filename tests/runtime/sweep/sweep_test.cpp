@@ -43,8 +43,7 @@ void sweep_at_random(int times, store_kind kind, std::uint64_t seed) {
     std::vector<double> sums;
     std::size_t steps = 0;
     with_stencil(s, &c, [&](const auto& st) {
-      const auto r =
-          in_place ? sweep(a, s.steps, st, s.options) : sweep(a, b, s.steps, st, s.options);
+      const auto r = in_place ? sweep(a, s.steps, st, s.options) : sweep(a, b, s.steps, st, s.options);
       sums = r.values;
       steps = r.steps;
       cut += r.parts > 1;
@@ -174,13 +173,11 @@ TEST_CASE("a sweep reads and writes the array once a pass, whatever part of it m
   a.invalidate();
   const runtime_stats before = rt.stats();
   const sweep_options options{.fuse = fuse, .threads = 2, .mark = false};
-  const auto r =
-      in_place ? sweep(a, steps, average(), options) : sweep(a, b, steps, average(), options);
+  const auto r = in_place ? sweep(a, steps, average(), options) : sweep(a, b, steps, average(), options);
   (in_place ? a : b).writeback();
   const runtime_stats after = rt.stats();
   CAPTURE(in_place, r.memory, after.bytes_reread - before.bytes_reread,
-          after.read_ahead_waste - before.read_ahead_waste,
-          after.read_ahead_blocks - before.read_ahead_blocks,
+          after.read_ahead_waste - before.read_ahead_waste, after.read_ahead_blocks - before.read_ahead_blocks,
           after.loads_avoided - before.loads_avoided, after.faults - before.faults);
   CHECK(r.passes == 2);
   CHECK(r.fuse == fuse);
@@ -219,15 +216,15 @@ TEST_CASE("the wave equation sweeps two fields and a coefficient together") {
     u = u1;
     v = v1;
   }
-  const auto wave = stencil({1, 1}, [](auto& out, const auto& in, const auto& k) {
-                      const auto& [x, y] = in;
-                      auto [x1, y1] = out;
-                      for (auto j = out.lower(1); j < out.upper(1); ++j) {
-                        x1[j] = 2 * x[0][j] - y[0][j] +
-                                k[0][j] * (x[-1][j] + x[1][j] + x[0][j - 1] + x[0][j + 1] - 4 * x[0][j]);
-                        y1[j] = static_cast<float>(x[0][j]);
-                      }
-                    }).with(speed);
+  const auto wave =
+      stencil({1, 1}, [](auto& out, const auto& in, const auto& k) {
+        const auto& [x, y] = in;
+        auto [x1, y1] = out;
+        for (auto j = out.lower(1); j < out.upper(1); ++j) {
+          x1[j] = 2 * x[0][j] - y[0][j] + k[0][j] * (x[-1][j] + x[1][j] + x[0][j - 1] + x[0][j + 1] - 4 * x[0][j]);
+          y1[j] = static_cast<float>(x[0][j]);
+        }
+      }).with(speed);
   // To other arrays first, so that the two are left as they were.
   ooc_array<double, 2> later{rt, nodes.handle(), "later", create, {rows, cols}, o};
   ooc_array<float, 2> before{rt, nodes.handle(), "before", create, {rows, cols}, {.block = 4_KiB}};
@@ -375,12 +372,12 @@ TEST_CASE("the callback sees the residual and ends the sweep") {
                       change = std::max(change, std::abs(out[j] - in[0][j]));
                     }
                     return change;
-                  })
-                      .reduce(0.0, [](double x, double y) { return std::max(x, y); })
-                      .after(10, [&](std::size_t step, double change) {
-                        told.emplace_back(step, change);
-                        return change > 0.01;
-                      });
+                  }).reduce(0.0, [](double x, double y) {
+                      return std::max(x, y);
+                    }).after(10, [&](std::size_t step, double change) {
+    told.emplace_back(step, change);
+    return change > 0.01;
+  });
   const auto r = sweep(a, 1000, st, {.fuse = 4});
   REQUIRE(!told.empty());
   CHECK(r.steps == told.back().first);
@@ -411,8 +408,13 @@ TEST_CASE("a residual that is rounded is the same to the last bit, whatever thre
       for (const unsigned threads : {1U, 3U, 8U})
         for (const std::size_t width : {0U, 10U}) {
           CAPTURE(N, fuse, threads, width);
-          REQUIRE(residuals({.fuse = fuse, .threads = threads, .mark = false, .group = threads % 3, .width = width,
-                             .piece = piece}, parts) == first);
+          REQUIRE(residuals({.fuse = fuse,
+                             .threads = threads,
+                             .mark = false,
+                             .group = threads % 3,
+                             .width = width,
+                             .piece = piece},
+                            parts) == first);
           most_parts = std::max(most_parts, parts);
         }
     CHECK((N == 1) == (most_parts == 1));

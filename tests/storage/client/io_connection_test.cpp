@@ -64,8 +64,7 @@ class listening_owner final : public io_connection_owner {
  private:
   const remote_node_options& options() const noexcept override { return options_; }
   std::uint32_t next_connection() override { return ++numbers_; }
-  void connection_up(std::size_t channel, std::uint32_t n, std::shared_ptr<wire::frame_sender> s,
-                     bool) override {
+  void connection_up(std::size_t channel, std::uint32_t n, std::shared_ptr<wire::frame_sender> s, bool) override {
     {
       const std::lock_guard lock(mutex_);
       sender_ = std::move(s);
@@ -74,8 +73,7 @@ class listening_owner final : public io_connection_owner {
     number = n;
     ++ups;
   }
-  boost::asio::awaitable<void> frame_came(std::size_t channel, wire::frame_reader&,
-                                          const frame_header&) override {
+  boost::asio::awaitable<void> frame_came(std::size_t channel, wire::frame_reader&, const frame_header&) override {
     of_the_third = of_the_third && channel == 3;
     ++frames;
     co_return;
@@ -98,8 +96,7 @@ class listening_owner final : public io_connection_owner {
   std::shared_ptr<wire::frame_sender> sender_;
   std::string why_;
   boost::asio::io_context context_{1};
-  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{
-      context_.get_executor()};
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{context_.get_executor()};
   std::unique_ptr<io_connection> connection_;
   std::thread thread_;
 };

@@ -27,8 +27,7 @@ request columns(std::uint64_t first, std::uint64_t width, std::uint64_t row, std
 
 std::vector<request> interleaved(std::uint64_t ranks, std::uint64_t width, std::uint64_t rows) {
   std::vector<request> all;
-  for (std::uint64_t r = 0; r < ranks; ++r)
-    all.push_back(columns(r * width, width, ranks * width, rows));
+  for (std::uint64_t r = 0; r < ranks; ++r) all.push_back(columns(r * width, width, ranks * width, rows));
   return all;
 }
 
@@ -70,10 +69,8 @@ TEST_CASE("the farther the nodes, the shorter the regions that are exchanged; ov
   CHECK(choose_strategy(access_kind::write, regions, locality::none) == strategy::two_phase);
   CHECK(choose_strategy(access_kind::write, regions, locality::host) == strategy::two_phase);
   CHECK(choose_strategy(access_kind::read, regions, locality::host) == strategy::independent);
-  CHECK(choose_strategy(access_kind::read, interleaved(4, 64, 1000), locality::host) ==
-        strategy::two_phase);
-  CHECK(choose_strategy(access_kind::write, interleaved(4, 64, 1000), locality::network) ==
-        strategy::independent);
+  CHECK(choose_strategy(access_kind::read, interleaved(4, 64, 1000), locality::host) == strategy::two_phase);
+  CHECK(choose_strategy(access_kind::write, interleaved(4, 64, 1000), locality::network) == strategy::independent);
 }
 
 TEST_CASE("nodes in the process: writes are exchanged up to longer regions than reads") {
@@ -86,8 +83,7 @@ TEST_CASE("nodes in the process: writes are exchanged up to longer regions than 
 
 TEST_CASE("a few bytes far out in a large file take few windows") {
   std::vector<request> wanted;
-  for (std::uint64_t r = 0; r < 2; ++r)
-    wanted.push_back(request::contiguous((std::uint64_t{9} << 40) + r * 100, 100));
+  for (std::uint64_t r = 0; r < 2; ++r) wanted.push_back(request::contiguous((std::uint64_t{9} << 40) + r * 100, 100));
   const exchange_plan p = plan_exchange(wanted, {.sn = 0, .nn = 2, .sf = 65536}, 16 << 20);
   CHECK(p.rounds.size() == 1);
   CHECK(p.last_round < (1 << 24));
@@ -107,8 +103,7 @@ TEST_CASE("windows hold every region once, and rounds without any are left out")
     for (const request& r : wanted) {
       std::multimap<std::uint64_t, std::uint64_t> expected, found;  // bytes: file -> memory
       r.for_each_run([&](std::uint64_t file, std::uint64_t memory, std::uint64_t length) {
-        for (std::uint64_t i = 0; i < length; i += 1 + i % 97)
-          expected.emplace(file + i, memory + i);
+        for (std::uint64_t i = 0; i < length; i += 1 + i % 97) expected.emplace(file + i, memory + i);
       });
       std::map<std::pair<std::uint64_t, std::uint64_t>, std::size_t> all;
       std::uint64_t bytes = 0;
@@ -128,8 +123,7 @@ TEST_CASE("windows hold every region once, and rounds without any are left out")
         bool there = false;
         for (auto at = all.upper_bound({file, ~std::uint64_t{0}}); !there && at != all.begin();) {
           --at;
-          there = file - at->first.first < at->second &&
-                  memory - at->first.second == file - at->first.first;
+          there = file - at->first.first < at->second && memory - at->first.second == file - at->first.first;
           if (file - at->first.first > plan.window) break;
         }
         missing += !there;
@@ -205,9 +199,7 @@ TEST_CASE("a request survives its journey to another rank") {
     CHECK(heard.size == 7);
     const auto runs = [](const request& q) {
       std::vector<std::uint64_t> all;
-      q.for_each_run([&](std::uint64_t f, std::uint64_t m, std::uint64_t l) {
-        all.insert(all.end(), {f, m, l});
-      });
+      q.for_each_run([&](std::uint64_t f, std::uint64_t m, std::uint64_t l) { all.insert(all.end(), {f, m, l}); });
       return all;
     };
     CHECK(runs(back) == runs(r));

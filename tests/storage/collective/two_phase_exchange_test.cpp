@@ -1,8 +1,9 @@
 // The exchange between ranks by itself: ranks are threads, nodes are in memory.
+#include "storage/collective/two_phase_exchange.hpp"
+
 #include <catch2/catch.hpp>
 #include <random>
 
-#include "storage/collective/two_phase_exchange.hpp"
 #include "support/faulty_io_service.hpp"
 #include "support/forwarded_node.hpp"
 #include "support/memory_io_service.hpp"
@@ -31,10 +32,9 @@ struct file_of_ranks {
     REQUIRE_FALSE(striped_file(shape, {nodes.begin(), nodes.end()}).create_objects());
     for (std::uint64_t r = 0; r < ranks; ++r) {
       faulty.emplace_back();
-      for (const auto& n : nodes)
-        faulty.back().push_back(std::make_shared<faulty_io_service>(n));
-      seen_by.push_back(std::make_unique<striped_file>(
-          shape, striped_file::nodes(faulty.back().begin(), faulty.back().end())));
+      for (const auto& n : nodes) faulty.back().push_back(std::make_shared<faulty_io_service>(n));
+      seen_by.push_back(
+          std::make_unique<striped_file>(shape, striped_file::nodes(faulty.back().begin(), faulty.back().end())));
     }
   }
 
@@ -50,8 +50,7 @@ struct file_of_ranks {
   }
 
   std::vector<std::shared_ptr<testing::memory_io_service>> nodes{
-      std::make_shared<testing::memory_io_service>("first"),
-      std::make_shared<testing::memory_io_service>("second")};
+      std::make_shared<testing::memory_io_service>("first"), std::make_shared<testing::memory_io_service>("second")};
   shape_ptr shape;
   std::vector<std::vector<std::shared_ptr<faulty_io_service>>> faulty;  ///< of each rank
   std::vector<std::unique_ptr<striped_file>> seen_by;
@@ -59,19 +58,18 @@ struct file_of_ranks {
 
 /// What every rank's transfer came to.
 std::vector<failure> transfer(thread_group& all, const file_of_ranks& f, access_kind kind,
-                              std::span<const request> wanted, std::vector<bytes>& memory,
-                              const exchange_plan& plan) {
+                              std::span<const request> wanted, std::vector<bytes>& memory, const exchange_plan& plan) {
   std::vector<failure> outcome(wanted.size());
   all.run([&](process_group& g) {
     const auto me = static_cast<std::size_t>(g.rank());
     outcome[me] = two_phase_transfer(*f.seen_by[me],
-                                    {.group = g,
-                                     .call = "transfer",
-                                     .kind = kind,
-                                     .wanted = wanted,
-                                     .memory = memory[me].data(),
-                                     .round_bytes = plan.window * plan.ranks},
-                                    plan);
+                                     {.group = g,
+                                      .call = "transfer",
+                                      .kind = kind,
+                                      .wanted = wanted,
+                                      .memory = memory[me].data(),
+                                      .round_bytes = plan.window * plan.ranks},
+                                     plan);
   });
   return outcome;
 }
@@ -93,13 +91,11 @@ class damaged_node final : public testing::forwarded_node {
   damaged_node(std::shared_ptr<io_service> inner, std::uint64_t chunk)
       : forwarded_node(std::move(inner)), begin_(chunk * chunk_size) {}
 
-  void read(shape_ptr file, std::uint32_t stripe_index, request_ptr r, std::byte* memory,
-            completion done) override {
+  void read(shape_ptr file, std::uint32_t stripe_index, request_ptr r, std::byte* memory, completion done) override {
     std::vector<region> regions;
     object_regions(*r, file->striping, stripe_index, regions);
     for (const region& p : regions)
-      if (p.node_offset < begin_ + chunk_size && p.node_end() > begin_)
-        return done({errc::corrupt, "a damaged chunk"});
+      if (p.node_offset < begin_ + chunk_size && p.node_end() > begin_) return done({errc::corrupt, "a damaged chunk"});
     forwarded_node::read(std::move(file), stripe_index, std::move(r), memory, std::move(done));
   }
 
@@ -109,8 +105,7 @@ class damaged_node final : public testing::forwarded_node {
 
 bytes numbered(std::uint64_t n, std::uint64_t salt) {
   bytes b(n);
-  for (std::uint64_t i = 0; i < n; ++i)
-    b[i] = static_cast<std::byte>((i * 7 + salt * 31) % 255 + 1);
+  for (std::uint64_t i = 0; i < n; ++i) b[i] = static_cast<std::byte>((i * 7 + salt * 31) % 255 + 1);
   return b;
 }
 
@@ -140,13 +135,11 @@ TEST_CASE("what the ranks exchange is what each has asked for, in windows of any
       });
     }
     thread_group writers(static_cast<int>(ranks)), readers(static_cast<int>(ranks));
-    for (const failure& e : transfer(writers, f, access_kind::write, wanted, out, plan))
-      CHECK_FALSE(e);
+    for (const failure& e : transfer(writers, f, access_kind::write, wanted, out, plan)) CHECK_FALSE(e);
     CHECK((f.contents() == expected));
     CHECK(f.bytes_written() == sum);  // nothing twice, and nothing that nobody has
     CHECK(writers.exchanged() == sum - own);
-    for (const failure& e : transfer(readers, f, access_kind::read, wanted, in, plan))
-      CHECK_FALSE(e);
+    for (const failure& e : transfer(readers, f, access_kind::read, wanted, in, plan)) CHECK_FALSE(e);
     CHECK(readers.exchanged() == sum - own);
     std::size_t wrong = 0;
     for (std::uint64_t r = 0; r < ranks; ++r) {
@@ -186,14 +179,10 @@ TEST_CASE("a rank whose writes fail goes on taking part, and the others' windows
   constexpr std::size_t bad = 1;
   for (const auto& n : f.faulty[bad])
     for (std::uint64_t nth = 2; nth < 20; ++nth)
-      n->add({.call = io_call::write,
-              .nth = nth,
-              .error = std::make_error_code(std::errc::no_space_on_device)});
+      n->add({.call = io_call::write, .nth = nth, .error = std::make_error_code(std::errc::no_space_on_device)});
   thread_group all(ranks);
-  const std::vector<failure> outcome =
-      transfer(all, f, access_kind::write, wanted, memory, plan);
-  for (std::size_t r = 0; r < ranks; ++r)
-    CHECK((outcome[r].code == std::errc::no_space_on_device) == (r == bad));
+  const std::vector<failure> outcome = transfer(all, f, access_kind::write, wanted, memory, plan);
+  for (std::size_t r = 0; r < ranks; ++r) CHECK((outcome[r].code == std::errc::no_space_on_device) == (r == bad));
   // It does not try for ever: two windows are on their way when it learns of the first failure.
   for (const auto& n : f.faulty[bad]) CHECK(n->calls(io_call::write) <= 4);
   const bytes now = f.contents();
@@ -214,8 +203,7 @@ TEST_CASE("a rank whose reads fail keeps nobody from what the others have read")
   const std::vector<request> wanted = columns(ranks, width, rows);
   const exchange_plan plan = plan_exchange(wanted, f.shape->striping, ranks * 8192);
   std::vector<bytes> memory(ranks, bytes(width * rows));
-  f.faulty[2].front()->add(
-      {.call = io_call::read, .error = std::make_error_code(std::errc::io_error)});
+  f.faulty[2].front()->add({.call = io_call::read, .error = std::make_error_code(std::errc::io_error)});
   thread_group all(ranks);
   const std::vector<failure> outcome = transfer(all, f, access_kind::read, wanted, memory, plan);
   for (std::size_t r = 0; r < ranks; ++r) CHECK(static_cast<bool>(outcome[r]) == (r == 2));
@@ -245,9 +233,8 @@ TEST_CASE("damage between the regions of the ranks fails nobody's read, damage i
     // Rows are two chunks long, and the ranks want of the first one.
     for (auto& file : f.seen_by)
       file = std::make_unique<striped_file>(
-          f.shape, striped_file::nodes{
-                       std::make_shared<damaged_node>(f.nodes[0], between_regions ? 5 : 4),
-                       f.nodes[1]});
+          f.shape,
+          striped_file::nodes{std::make_shared<damaged_node>(f.nodes[0], between_regions ? 5 : 4), f.nodes[1]});
     std::vector<bytes> memory(ranks, bytes(width * rows));
     thread_group all(ranks);
     const std::vector<failure> outcome = transfer(all, f, access_kind::read, wanted, memory, plan);

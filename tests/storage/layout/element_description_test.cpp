@@ -14,8 +14,9 @@ using namespace ooc::storage;
 
 TEST_CASE("a description is read and written as Python writes it") {
   for (const std::string text :
-       {"'<f8'", "'|b1'", "'|S4'", "'<U3'", "'<M8[ns]'", "'<m8[25us]'", "'|V7'", "'<c32'", "[('x', '<f4'), ('y', '<i4')]",
-        "[('pos', '<f8', (3,)), ('m', '<f4', (2, 2)), ('', '|V4')]", "[('in', [('a', '>i2'), ('b', '<M8')])]",
+       {"'<f8'", "'|b1'", "'|S4'", "'<U3'", "'<M8[ns]'", "'<m8[25us]'", "'|V7'", "'<c32'",
+        "[('x', '<f4'), ('y', '<i4')]", "[('pos', '<f8', (3,)), ('m', '<f4', (2, 2)), ('', '|V4')]",
+        "[('in', [('a', '>i2'), ('b', '<M8')])]",
         R"([(('title', 'x'), '<f4'), ("it's", '|u1'), ('back\\slash', '|u1')])", "[('\xc3\xa4', '<f4')]"})
     CHECK(description_of(text).text() == text);
   CHECK(description_of(R"([('\xe4', '<f4')])").text() == "[('\xc3\xa4', '<f4')]");
@@ -37,8 +38,9 @@ TEST_CASE("what an array records: a name where there is one, else bytes and the 
 }
 
 TEST_CASE("what no element can be is refused") {
-  for (const char* text : {"", "'", "'<f3'", "'|O'", "'|T16'", "'|S0'", "'<U20000'", "'struct8'", "[]", "[('x',)]", "[('x', '|O')]",
-                           "[('x', '<f8', (100000,))]", "('<f8', (3,))", "'<f8' junk", "[('x', '<f8'", "'<M8[ns'", "nonsense"})
+  for (const char* text :
+       {"", "'", "'<f3'", "'|O'", "'|T16'", "'|S0'", "'<U20000'", "'struct8'", "[]", "[('x',)]", "[('x', '|O')]",
+        "[('x', '<f8', (100000,))]", "('<f8', (3,))", "'<f8' junk", "[('x', '<f8'", "'<M8[ns'", "nonsense"})
     CHECK_THROWS_AS(description_of(text), no_element);
   CHECK_THROWS_AS(description_of(std::string(5000, '[')), no_element);
   std::string deep = "'<f8'";

@@ -10,8 +10,7 @@ TEST_CASE("the fill pattern keeps its phase in the file whatever the stripes") {
       for (std::uint32_t nn : {1, 3}) {
         file_shape f;
         f.striping = {0, nn, sf};
-        for (std::size_t i = 0; i < element; ++i)
-          f.fill.push_back(static_cast<std::byte>(i * 7 + 1));
+        for (std::size_t i = 0; i < element; ++i) f.fill.push_back(static_cast<std::byte>(i * 7 + 1));
         for (std::uint32_t stripe_index = 0; stripe_index < nn; ++stripe_index) {
           std::vector<std::byte> out(3001);
           fill_object_bytes(f, stripe_index, 777, out);

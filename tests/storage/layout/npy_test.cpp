@@ -35,10 +35,9 @@ TEST_CASE("a header comes back as it was written, on a multiple of 64 bytes") {
 }
 
 TEST_CASE("the header is the one that NumPy writes") {
-  CHECK(format_npy_header("f8", {3, 4}) ==
-        std::string("\x93NUMPY\x01\x00v\x00", 10) +
-            "{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }" + std::string(58, ' ') +
-            "\n");
+  CHECK(format_npy_header("f8", {3, 4}) == std::string("\x93NUMPY\x01\x00v\x00", 10) +
+                                               "{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }" +
+                                               std::string(58, ' ') + "\n");
 }
 
 TEST_CASE("sizes of element types") {
@@ -50,8 +49,8 @@ TEST_CASE("sizes of element types") {
   CHECK(element_size("f16") == 16);
   CHECK(element_size("c32") == 32);
   CHECK(element_size("struct24") == 24);
-  for (const char* bad : {"", "f", "f3", "f32", "c4", "i3", "u16", "x8", "struct", "struct0",
-                          "struct08", "struct99999", "f8 ", "f-8", "f08", "8"})
+  for (const char* bad : {"", "f", "f3", "f32", "c4", "i3", "u16", "x8", "struct", "struct0", "struct08", "struct99999",
+                          "f8 ", "f-8", "f08", "8"})
     CHECK(element_size(bad) == 0);
 }
 
@@ -71,17 +70,10 @@ TEST_CASE("damaged headers are refused and nothing worse") {
     for (std::uint64_t n = 0; n <= random() % 4 && !text.empty(); ++n) {
       const std::size_t at = random() % text.size();
       switch (random() % 4) {
-        case 0:
-          text[at] = static_cast<char>(random());
-          break;
-        case 1:
-          text.erase(at, 1 + random() % 5);
-          break;
-        case 2:
-          text.insert(at, 1 + random() % 3, "{}()',:0198 "[random() % 12]);
-          break;
-        default:
-          text.resize(at + 1);
+        case 0: text[at] = static_cast<char>(random()); break;
+        case 1: text.erase(at, 1 + random() % 5); break;
+        case 2: text.insert(at, 1 + random() % 3, "{}()',:0198 "[random() % 12]); break;
+        default: text.resize(at + 1);
       }
     }
     std::istringstream in(text);

@@ -1,4 +1,3 @@
-#include "storage/layout/io_part.hpp"
 #include "storage/layout/regions.hpp"
 
 #include <algorithm>
@@ -7,6 +6,7 @@
 #include <map>
 #include <numeric>
 
+#include "storage/layout/io_part.hpp"
 #include "support/random_seed.hpp"
 
 using ooc::nested_request;
@@ -37,8 +37,7 @@ std::vector<std::pair<std::uint64_t, std::uint64_t>> model(const request& r, con
   std::vector<std::pair<std::uint64_t, std::uint64_t>> out;
   r.for_each_run([&](std::uint64_t f, std::uint64_t m, std::uint64_t n) {
     for (std::uint64_t i = 0; i < n; ++i)
-      if ((f + i) / s.sf % s.nn == stripe_index)
-        out.emplace_back((f + i) / s.sf / s.nn * s.sf + (f + i) % s.sf, m + i);
+      if ((f + i) / s.sf % s.nn == stripe_index) out.emplace_back((f + i) / s.sf / s.nn * s.sf + (f + i) % s.sf, m + i);
   });
   std::sort(out.begin(), out.end());
   return out;
@@ -57,8 +56,7 @@ void check_against_model(const request& r, const striping& s) {
                            regions[i - 1].memory_offset + regions[i - 1].length == p.memory_offset;
         REQUIRE_FALSE(touch);
       }
-      for (std::uint64_t b = 0; b < p.length; ++b)
-        found.emplace_back(p.node_offset + b, p.memory_offset + b);
+      for (std::uint64_t b = 0; b < p.length; ++b) found.emplace_back(p.node_offset + b, p.memory_offset + b);
     }
     std::sort(found.begin(), found.end());
     REQUIRE(found == model(r, s, stripe_index));
@@ -127,16 +125,14 @@ TEST_CASE("every small strided request on every small striping, byte by byte") {
           for (std::uint64_t sd = gs; sd <= 9; ++sd)
             for (std::uint64_t fs = 0; fs <= gs; fs += 2)
               for (std::uint64_t ls = 0; ls <= gs; ls += 3)
-                check_against_model(request::strided({sf / 2, fs, gs, gc, sd, ls}),
-                                    striping{0, nn, sf});
+                check_against_model(request::strided({sf / 2, fs, gs, gc, sd, ls}), striping{0, nn, sf});
 }
 
 TEST_CASE("random lists of nested requests on random stripings, byte by byte") {
   std::mt19937_64 random(ooc::testing::random_seed("regions"));
   for (int round = 0; round < 3000; ++round) {
     const std::uint64_t sizes[] = {1, 7, 64, 512, 4096, 8000};
-    const striping s{0, static_cast<std::uint32_t>(between(random, 1, 5)),
-                     sizes[between(random, 0, 5)]};
+    const striping s{0, static_cast<std::uint32_t>(between(random, 1, 5)), sizes[between(random, 0, 5)]};
     request r;
     for (std::uint64_t e = between(random, 1, 3); e > 0; --e) {
       nested_request n;
@@ -145,8 +141,7 @@ TEST_CASE("random lists of nested requests on random stripings, byte by byte") {
       n.run = between(random, 0, 60);
       n.depth = static_cast<std::uint32_t>(between(random, 0, 3));
       for (std::uint32_t l = 0; l < n.depth; ++l)
-        n.levels[l] = {between(random, 0, 5),
-                       between(random, 0, 1) ? between(random, 0, 9000) : n.run,
+        n.levels[l] = {between(random, 0, 5), between(random, 0, 1) ? between(random, 0, 9000) : n.run,
                        between(random, 0, 1) ? between(random, 0, 200) : n.run};
       r.add(n);
     }
@@ -166,8 +161,7 @@ TEST_CASE("the cost of finding regions is that of the node's own stripes") {
   CHECK(object_regions_within(r, {0, 1u << 20, 4096}, 12345, 3 * 4096, found));
   CHECK(found.size() == 4096);  // of 2^32 rows
   CHECK(regions_on(r, {0, 1u << 20, 4096}, 12345) == found);
-  CHECK(object_regions_within(request::contiguous(0, std::uint64_t{1} << 50), {0, 1u << 30, 1u << 20},
-                              7, 3, found));
+  CHECK(object_regions_within(request::contiguous(0, std::uint64_t{1} << 50), {0, 1u << 30, 1u << 20}, 7, 3, found));
   CHECK(bytes(found) == std::uint64_t{1} << 20);
 }
 
@@ -185,8 +179,7 @@ TEST_CASE("a range of some regions, byte by byte") {
     std::vector<std::pair<std::uint64_t, std::uint64_t>> bytes;
     for (const region& p : regions) {
       CHECK(p.length > 0);
-      for (std::uint64_t i = 0; i < p.length; ++i)
-        bytes.emplace_back(p.node_offset + i, p.memory_offset + i);
+      for (std::uint64_t i = 0; i < p.length; ++i) bytes.emplace_back(p.node_offset + i, p.memory_offset + i);
     }
     return bytes;
   };
@@ -196,8 +189,7 @@ TEST_CASE("a range of some regions, byte by byte") {
       std::vector<region> some = all;
       cut(some, {first, count});
       const auto begin = std::min<std::size_t>(first, every.size());
-      const auto end =
-          count == 0 ? every.size() : std::min<std::size_t>(first + count, every.size());
+      const auto end = count == 0 ? every.size() : std::min<std::size_t>(first + count, every.size());
       CHECK(bytes_of(some) == std::vector(every.begin() + static_cast<std::ptrdiff_t>(begin),
                                           every.begin() + static_cast<std::ptrdiff_t>(end)));
     }
@@ -231,8 +223,7 @@ TEST_CASE("even ranges are all of the regions, and cut no chunk") {
       REQUIRE_FALSE(own.empty());
       for (const region& p : own) {
         at += p.length;
-        if (!together.empty() && p.memory_offset == together.back().memory_offset +
-                                                        together.back().length) {
+        if (!together.empty() && p.memory_offset == together.back().memory_offset + together.back().length) {
           CHECK(p.node_offset % chunk_size == 0);  // a region was cut here
           together.back().length += p.length;
         } else {
@@ -250,8 +241,7 @@ TEST_CASE("a walk ends after its steps, whether it finds regions, joins them or 
     request r;
     r.add(n);
     std::vector<region> out{{1, 2, 3}};
-    const bool enough =
-        ooc::storage::object_regions_within(r, {.sn = 0, .nn = 2, .sf = 8}, 0, steps, out);
+    const bool enough = ooc::storage::object_regions_within(r, {.sn = 0, .nn = 2, .sf = 8}, 0, steps, out);
     CHECK(out.empty() == !enough);
     return enough;
   };

@@ -46,8 +46,7 @@ using runs = std::vector<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>
 
 runs runs_of(const request& r) {
   runs out;
-  r.for_each_run(
-      [&](std::uint64_t f, std::uint64_t m, std::uint64_t n) { out.emplace_back(f, m, n); });
+  r.for_each_run([&](std::uint64_t f, std::uint64_t m, std::uint64_t n) { out.emplace_back(f, m, n); });
   return out;
 }
 

@@ -7,8 +7,8 @@ using namespace ooc::storage;
 
 TEST_CASE("tiles and blocks load nodes evenly whatever the length of a row") {
   for (const std::uint32_t nodes : {2u, 3u, 4u, 5u, 8u, 12u, 16u})
-    for (const std::uint64_t columns : {512u, 1000u, 1024u, 3000u, 4096u, 8192u, 10000u, 16384u,
-                                        20000u, 32768u, 50000u, 65536u, 131072u, 262144u})
+    for (const std::uint64_t columns :
+         {512u, 1000u, 1024u, 3000u, 4096u, 8192u, 10000u, 16384u, 20000u, 32768u, 50000u, 65536u, 131072u, 262144u})
       for (const std::uint64_t side : {256u, 512u}) {
         const std::uint64_t row = columns * 8, width = side * 8;
         if (width > row) continue;

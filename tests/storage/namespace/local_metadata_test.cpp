@@ -20,8 +20,8 @@
 #include "storage/base/file_descriptor.hpp"
 #include "storage/base/process_identity.hpp"
 #include "storage/namespace/metadata_schema.hpp"
-#include "storage/namespace/sqlite.hpp"
 #include "storage/namespace/served_metadata.hpp"
+#include "storage/namespace/sqlite.hpp"
 #include "support/metadata_suite.hpp"
 #include "support/small_space.hpp"
 #include "support/soon.hpp"
@@ -71,28 +71,27 @@ void in_little_space(const std::function<int(const std::filesystem::path& folder
 
 }  // namespace
 
-std::unique_ptr<name_space> ooc::testing::make_name_space() {
-  return std::make_unique<local_name_space>();
-}
+std::unique_ptr<name_space> ooc::testing::make_name_space() { return std::make_unique<local_name_space>(); }
 
 TEST_CASE("on a full disk every file can be removed, also by who opens the store only then") {
-  for (const bool opened_before : {false, true}) in_little_space([&](const auto& folder, bool mounted) {
-    constexpr int files = 300;
-    const auto file = folder / "metadata.sqlite";
-    make_metadata_database(file, "uuid-1", me);
-    auto m = std::make_unique<local_metadata>(file, "uuid-1", me);
-    for (int i = 0; i < files; ++i) {
-      const std::string name = "f" + std::to_string(i);
-      m->commit(m->create(name, plain()).id);
-      m->set_attribute(name, "long", std::string(i == 7 ? 600'000 : 500, 'x'));
-    }
-    if (!opened_before) m.reset();
-    if (mounted) fill_up(folder);
-    if (!opened_before) m = std::make_unique<local_metadata>(file, "uuid-1", me);
-    for (int i = 0; i < files; ++i) m->forget(m->remove("f" + std::to_string(i)).id);
-    EXPECT(m->list("").empty());
-    return 0;
-  });
+  for (const bool opened_before : {false, true})
+    in_little_space([&](const auto& folder, bool mounted) {
+      constexpr int files = 300;
+      const auto file = folder / "metadata.sqlite";
+      make_metadata_database(file, "uuid-1", me);
+      auto m = std::make_unique<local_metadata>(file, "uuid-1", me);
+      for (int i = 0; i < files; ++i) {
+        const std::string name = "f" + std::to_string(i);
+        m->commit(m->create(name, plain()).id);
+        m->set_attribute(name, "long", std::string(i == 7 ? 600'000 : 500, 'x'));
+      }
+      if (!opened_before) m.reset();
+      if (mounted) fill_up(folder);
+      if (!opened_before) m = std::make_unique<local_metadata>(file, "uuid-1", me);
+      for (int i = 0; i < files; ++i) m->forget(m->remove("f" + std::to_string(i)).id);
+      EXPECT(m->list("").empty());
+      return 0;
+    });
 }
 
 TEST_CASE("on a full disk what is there goes on being changed, and what needs more room is refused and nothing else") {
@@ -331,8 +330,7 @@ TEST_CASE("committed changes survive a killed process") {
   const std::string file = m.file();
   CHECK(in_child([&] {
           local_metadata mine(file, "uuid-1", me);
-          for (int i = 0; i < 50; ++i)
-            mine.commit(mine.create("f" + std::to_string(i), plain()).id);
+          for (int i = 0; i < 50; ++i) mine.commit(mine.create("f" + std::to_string(i), plain()).id);
           ::kill(::getpid(), SIGKILL);
           return 0;
         }) == 128 + SIGKILL);

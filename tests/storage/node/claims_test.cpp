@@ -76,5 +76,6 @@ TEST_CASE("a claim that has ended stays ended when the node is opened again, and
   longer->size = 1 << 20;
   longer->generation = 2;
   CHECK(testing::resize(*f.node, longer, 0, 8192).code == std::error_code(ESTALE, std::generic_category()));
-  CHECK(testing::advance(*f.node, opened(f.shape, 3, lost->claim)).code == std::error_code(ESTALE, std::generic_category()));
+  CHECK(testing::advance(*f.node, opened(f.shape, 3, lost->claim)).code ==
+        std::error_code(ESTALE, std::generic_category()));
 }

@@ -44,16 +44,15 @@ std::map<std::size_t, unsigned char> documented_bytes() {
 TEST_CASE("the worked example of docs/disk-format.md is what a node writes") {
   temporary_folder folder;
   const shape_ptr f = [] {
-    auto shape = std::make_shared<file_shape>(
-        *make_shape(10, {0, 2, 4096}, 9000, false, {std::byte{'a'}, std::byte{'b'}}));
+    auto shape =
+        std::make_shared<file_shape>(*make_shape(10, {0, 2, 4096}, 9000, false, {std::byte{'a'}, std::byte{'b'}}));
     shape->generation = 1;
     return shape;
   }();
   auto node = open_local_node(folder.path(), {.store = "2f0c7a0e-8f0b-4c52-9f0e-0b6f6f3c9a11"});
   REQUIRE_FALSE(create(*node, f, 1));
   const char* word = "oocarray";
-  REQUIRE_FALSE(
-      write(*node, f, 1, request::contiguous(4100, 8), reinterpret_cast<const std::byte*>(word)));
+  REQUIRE_FALSE(write(*node, f, 1, request::contiguous(4100, 8), reinterpret_cast<const std::byte*>(word)));
   const fs::path files = folder.path() / "shares" / "0a";
   CHECK(contents(files / "000000000000000a.sum").substr(24, 16) ==
         std::string(reinterpret_cast<const char*>(this_boot().data()), 16));

@@ -55,12 +55,9 @@ class moods {
     if (c == disk_call::flush && !flushes_fail_) return {};
     if (c == disk_call::flush) flush_failed_ = true;
     switch (between(random_, 0, 3)) {
-      case 0:
-        return {EIO, {}};
-      case 1:
-        return {c == disk_call::write || c == disk_call::lengthen ? ENOSPC : EIO, {}};
-      case 2:
-        return {c == disk_call::read || c == disk_call::write ? EINTR : 0, {}};
+      case 0: return {EIO, {}};
+      case 1: return {c == disk_call::write || c == disk_call::lengthen ? ENOSPC : EIO, {}};
+      case 2: return {c == disk_call::read || c == disk_call::write ? EINTR : 0, {}};
       default:
         // Sectors are written or not: the header of the checksums is one.
         if (bytes < 1024 || (c != disk_call::read && c != disk_call::write)) return {};
@@ -226,8 +223,8 @@ class failing_life {
       chunk_bytes is;
       for (const chunk_bytes& m : model_.may_be[c])
         if (m.compare(0, n, found) == 0) is = m;
-      INFO("it begins with '" << found.substr(0, 20) << "', the model has " << model_.may_be[c].size() << " values, the first '"
-                              << model_.may_be[c].begin()->substr(0, 20) << "'");
+      INFO("it begins with '" << found.substr(0, 20) << "', the model has " << model_.may_be[c].size()
+                              << " values, the first '" << model_.may_be[c].begin()->substr(0, 20) << "'");
       REQUIRE_FALSE(is.empty());
       model_.may_be[c] = {is};
     }

@@ -147,8 +147,7 @@ TEST_CASE("a large sparse stripe object is made, written here and there, shrunk 
   const shape_ptr less = make_shape(touched_file, shape->striping, size / 2 + 5, true);
   REQUIRE_FALSE(resize(*node, less, 0, size));
   REQUIRE_FALSE(resize(*node, shape, 0, less->size));
-  REQUIRE_FALSE(
-      read(*node, shape, 0, request::contiguous(size - 4 * chunk_size, 4 * chunk_size), got.data()));
+  REQUIRE_FALSE(read(*node, shape, 0, request::contiguous(size - 4 * chunk_size, 4 * chunk_size), got.data()));
   CHECK(all(got.data(), 4 * chunk_size, '\0'));
   REQUIRE_FALSE(read(*node, shape, 0, request::contiguous(size / 2, 4 * chunk_size), got.data()));
   CHECK(all(got.data(), 4 * chunk_size, '\0'));

@@ -31,12 +31,10 @@ TEST_CASE("random writes, reads, resizes and reopenings equal a plain array") {
           const bool sparse = n % 3 == 0;
           const bool ring = n % 4 != 1;
           CAPTURE(sf, nn, element, direct, sparse, ring);
-          const local_node_options options{
-              .workers = 3, .staging = 64 << 10, .direct_io = direct, .io_uring = ring};
+          const local_node_options options{.workers = 3, .staging = 64 << 10, .direct_io = direct, .io_uring = ring};
           random_life(
               make_shape(77, {0, nn, sf}, size, sparse, pattern(element)),
-              [&](const fs::path& folder) { return open_local_node(folder, options); }, 60,
-              seed + n++);
+              [&](const fs::path& folder) { return open_local_node(folder, options); }, 60, seed + n++);
         }
 }
 
@@ -51,10 +49,8 @@ TEST_CASE("a file without regions on the node and an empty request succeed") {
 TEST_CASE("a request past the end of the file is refused") {
   node_with_file f(10000);
   bytes memory(20000);
-  CHECK(f.read(request::contiguous(9999, 2), memory.data()).code ==
-        errc::invalid_request);
-  CHECK(f.write(request::contiguous(9999, 2), memory.data()).code ==
-        errc::invalid_request);
+  CHECK(f.read(request::contiguous(9999, 2), memory.data()).code == errc::invalid_request);
+  CHECK(f.write(request::contiguous(9999, 2), memory.data()).code == errc::invalid_request);
   CHECK_FALSE(f.read(request::contiguous(9999, 1), memory.data()));
 }
 
@@ -73,13 +69,11 @@ TEST_CASE("a missing stripe object is named") {
   auto node = open_local_node(folder.path());
   const shape_ptr f = make_shape(0xabc, {0, 1, 4096}, 10000);
   bytes memory(100);
-  for (const failure& e :
-       {read(*node, f, 0, request::contiguous(0, 100), memory.data()),
-        write(*node, f, 0, request::contiguous(0, 100), memory.data()), sync(*node, f),
-        resize(*node, f, 0, 5), verify(*node, f).first, ooc::testing::remove(*node, 0xabc)}) {
+  for (const failure& e : {read(*node, f, 0, request::contiguous(0, 100), memory.data()),
+                           write(*node, f, 0, request::contiguous(0, 100), memory.data()), sync(*node, f),
+                           resize(*node, f, 0, 5), verify(*node, f).first, ooc::testing::remove(*node, 0xabc)}) {
     CHECK(e.code == std::errc::no_such_file_or_directory);
-    CHECK_THAT(e.what, Catch::Contains(folder.path().string()) &&
-                           Catch::Contains("shares/bc/0000000000000abc"));
+    CHECK_THAT(e.what, Catch::Contains(folder.path().string()) && Catch::Contains("shares/bc/0000000000000abc"));
   }
 }
 
@@ -108,8 +102,7 @@ TEST_CASE("a stripe object that held nothing is made when it grows, whatever a c
   fs::create_directories(folder.path() / "shares" / "06");
   std::ofstream(folder.path() / (node_folder::relative(6) + ".sum"));
   REQUIRE_FALSE(resize(*node, make_shape(6, {0, 1, 4096}, 10), 0, 0));
-  REQUIRE_FALSE(
-      read(*node, make_shape(6, {0, 1, 4096}, 10), 0, request::contiguous(0, 10), back.data()));
+  REQUIRE_FALSE(read(*node, make_shape(6, {0, 1, 4096}, 10), 0, request::contiguous(0, 10), back.data()));
 }
 
 TEST_CASE("a stripe object whose creation was cut short before its header is made when the file grows to it") {
@@ -356,8 +349,7 @@ TEST_CASE("operations submitted before the node is dropped are all completed") {
   {
     const node_with_file f(1 << 20, {0, 1, 65536}, {.workers = 2, .staging = 64 << 10});
     const auto r = std::make_shared<const request>(request::contiguous(10, 4000));
-    for (int i = 0; i < 200; ++i)
-      f.node->write(f.shape, 0, r, memory.data(), [&](const failure& e) { done += !e; });
+    for (int i = 0; i < 200; ++i) f.node->write(f.shape, 0, r, memory.data(), [&](const failure& e) { done += !e; });
   }
   CHECK(done == 200);
 }

@@ -45,8 +45,7 @@ struct written_file {
 
   // The bytes on disk, past all checks.
   void put_raw(std::uint64_t at, std::uint64_t n, char c) {
-    std::fstream s(node_folder(folder.path()).data(crashed_file),
-                   std::ios::in | std::ios::out | std::ios::binary);
+    std::fstream s(node_folder(folder.path()).data(crashed_file), std::ios::in | std::ios::out | std::ios::binary);
     s.seekp(static_cast<std::streamoff>(at));
     const std::string text(n, c);
     s.write(text.data(), static_cast<std::streamsize>(n));
@@ -65,14 +64,12 @@ struct written_file {
 };
 
 bool all(const bytes& b, char c) {
-  return std::all_of(b.begin(), b.end(),
-                     [&](std::byte x) { return x == static_cast<std::byte>(c); });
+  return std::all_of(b.begin(), b.end(), [&](std::byte x) { return x == static_cast<std::byte>(c); });
 }
 
 }  // namespace
 
-TEST_CASE(
-    "a byte flipped on disk is found, named in file offsets, and its neighbours are readable") {
+TEST_CASE("a byte flipped on disk is found, named in file offsets, and its neighbours are readable") {
   written_file f({0, 1, 1024});
   flip_byte(f.data_path(), 5 * chunk_size + 17);
   f.open();
@@ -197,8 +194,7 @@ TEST_CASE("a writer killed in mid-write leaves old or new chunks and nothing cor
           std::memset(m.data(), v, size);
           // Whole chunks, and regions that straddle chunks.
           if (write(*node, shape, 0, request::contiguous(0, size / 2), m.data())) ::_exit(1);
-          if (write(*node, shape, 0, request::strided({size / 2, 0, 3000, 900, 4500, 0}), m.data()))
-            ::_exit(2);
+          if (write(*node, shape, 0, request::strided({size / 2, 0, 3000, 900, 4500, 0}), m.data())) ::_exit(2);
         }
       }
       random_pause(std::chrono::milliseconds(between(random, 20, 150)));
@@ -239,8 +235,7 @@ TEST_CASE("what a loss of power took is not called corrupt") {
   f.open();
   bytes b;
   CHECK_THAT(f.get(2 * chunk_size, 1, b).what, Catch::Contains("not durable at a loss of power"));
-  CHECK_THAT(verify(*f.node, f.shape).second.problems.at(0),
-             Catch::Contains("not durable at a loss of power"));
+  CHECK_THAT(verify(*f.node, f.shape).second.problems.at(0), Catch::Contains("not durable at a loss of power"));
   CHECK_FALSE(f.get(0, 2 * chunk_size, b));
 }
 
@@ -266,7 +261,7 @@ TEST_CASE("a loss of power amid a partial overwrite gives back the durable neigh
   written_file f;
   REQUIRE_FALSE(sync(*f.node, f.shape));
   CHECK_FALSE(f.put(2 * chunk_size + 10, 100, 'n'));
-  CHECK_FALSE(f.put(2 * chunk_size + 200, 100, 'n'));  // logged once
+  CHECK_FALSE(f.put(2 * chunk_size + 200, 100, 'n'));       // logged once
   CHECK_FALSE(f.put(7 * chunk_size, 2 * chunk_size, 'n'));  // whole chunks: not logged
   const fs::path undo = node_folder(f.folder.path()).undo(crashed_file);
   CHECK(fs::file_size(undo) == sizeof(undo_record));
@@ -450,7 +445,8 @@ TEST_CASE("a size that went with the power comes back with zeros, and what was s
 
 TEST_CASE("a cut that was not synced leaves what it kept") {
   temporary_folder folder;
-  const shape_ptr f = of_generation(1, 7, 40'960), shorter = of_generation(2, 7, 8192);  // the sync is the first opening
+  const shape_ptr f = of_generation(1, 7, 40'960),
+                  shorter = of_generation(2, 7, 8192);  // the sync is the first opening
   const bytes first(40'960, std::byte{'a'});
   auto node = open_local_node(folder.path(), {});
   REQUIRE_FALSE(create(*node, f));

@@ -39,8 +39,7 @@ TEST_CASE("processes that write parts of the same chunks lose nothing") {
   const auto mine = [&](int p, std::uint64_t quarter) {
     const std::uint64_t from = quarter * (size / 4) / (700 * processes) * (700 * processes);
     const std::uint64_t groups = size / 4 / (700 * processes) - 1;
-    return request::strided(
-        {from + 700 * static_cast<std::uint64_t>(p), 0, 700, groups, 700 * processes, 0});
+    return request::strided({from + 700 * static_cast<std::uint64_t>(p), 0, 700, groups, 700 * processes, 0});
   };
   pid_t children[processes];
   for (int p = 0; p < processes; ++p)
@@ -53,11 +52,10 @@ TEST_CASE("processes that write parts of the same chunks lose nothing") {
                     std::promise<void> done;
                     bytes b(size, static_cast<std::byte>(round * 10 + p));
                     for (std::uint64_t q = 0; q < 4; ++q)
-                      node->write(f, 0, std::make_shared<const request>(mine(p, q)), b.data(),
-                                  [&](const failure& e) {
-                                    if (e) ++failed;
-                                    if (--open == 0) done.set_value();
-                                  });
+                      node->write(f, 0, std::make_shared<const request>(mine(p, q)), b.data(), [&](const failure& e) {
+                        if (e) ++failed;
+                        if (--open == 0) done.set_value();
+                      });
                     done.get_future().get();
                     if (failed != 0) return 1;
                     if (round % 4 == 0 && sync(*node, f)) return 2;
@@ -65,8 +63,7 @@ TEST_CASE("processes that write parts of the same chunks lose nothing") {
                     for (std::uint64_t q = 0; q < 4; ++q) {
                       const request r = mine(p, q);
                       if (read(*node, f, 0, r, c.data())) return 3;
-                      if (!std::equal(c.begin(), c.begin() + static_cast<std::ptrdiff_t>(r.bytes()),
-                                      b.begin()))
+                      if (!std::equal(c.begin(), c.begin() + static_cast<std::ptrdiff_t>(r.bytes()), b.begin()))
                         return 4;
                     }
                   }
@@ -118,9 +115,7 @@ TEST_CASE("a busy process does not shut another out of a region") {
                   if (i == 64 && ::write(working[1], "w", 1) != 1) return 2;
                   while (open > 8) std::this_thread::yield();
                   ++open;
-                  node->write(f, 0,
-                              std::make_shared<const request>(
-                                  request::contiguous(i % 32 * 16384 + 1, 16000)),
+                  node->write(f, 0, std::make_shared<const request>(request::contiguous(i % 32 * 16384 + 1, 16000)),
                               b.data(), [&](const failure&) { --open; });
                 }
                 return 0;
@@ -130,8 +125,7 @@ TEST_CASE("a busy process does not shut another out of a region") {
   REQUIRE(::read(working[0], &byte, 1) == 1);
   auto node = open_local_node(folder.path(), {.workers = 2, .staging = 64 << 10});
   bytes b(100, std::byte{2});
-  for (int i = 0; i < 5; ++i)
-    CHECK_FALSE(write(*node, f, 0, request::contiguous((1 << 20) - 100, 100), b.data()));
+  for (int i = 0; i < 5; ++i) CHECK_FALSE(write(*node, f, 0, request::contiguous((1 << 20) - 100, 100), b.data()));
   CHECK_FALSE(sync(*node, f));
   ::close(enough[1]);
   int status = 0;

@@ -25,8 +25,7 @@ struct two_processes {
   range_locks a{one.get()}, b{two.get()};
 
   file_descriptor open() const {
-    return file_descriptor(
-        ::open((folder.path() / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    return file_descriptor(::open((folder.path() / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   }
 };
 

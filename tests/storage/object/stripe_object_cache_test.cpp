@@ -37,13 +37,9 @@ struct descriptor_limit {
 const striping whole{.sn = 0, .nn = 1, .sf = 65536};
 const local_node_options simple{.workers = 1, .io_uring = false};
 
-file_id id_of(unsigned i) {
-  return i + 1;
-}
+file_id id_of(unsigned i) { return i + 1; }
 
-object_identity identity(unsigned i) {
-  return identity_of({}, *make_shape(id_of(i), whole, 4096), 0);
-}
+object_identity identity(unsigned i) { return identity_of({}, *make_shape(id_of(i), whole, 4096), 0); }
 
 void make(local_node& n, file_id id) {
   const shape_ptr f = make_shape(id, whole, 4096);

@@ -18,9 +18,7 @@ struct scratch_file {
   file_descriptor fd{::open((folder.path() / "f").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
 };
 
-std::byte value(std::size_t i) {
-  return static_cast<std::byte>(i * 131 + i / 4096);
-}
+std::byte value(std::size_t i) { return static_cast<std::byte>(i * 131 + i / 4096); }
 
 }  // namespace
 

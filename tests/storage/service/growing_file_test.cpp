@@ -1,4 +1,5 @@
-// An open file that becomes longer, is cut off, and is known as it was a moment ago; several of them are several programs.
+// An open file that becomes longer, is cut off, and is known as it was a moment ago; several of them are several
+// programs.
 #include "storage/service/growing_file.hpp"
 
 #include <algorithm>
@@ -131,9 +132,7 @@ TEST_CASE("programs that write, make room, tell, cut off and leave agree with a 
         p->show(store_in_room(*p, at, text), {});
         written();
         break;
-      default:
-        REQUIRE_FALSE(p->write(run(at, text.size()), bytes_of(text)));
-        written();
+      default: REQUIRE_FALSE(p->write(run(at, text.size()), bytes_of(text))); written();
     }
     REQUIRE(p->refreshed()->meta.size == model.size());
   }

@@ -23,8 +23,8 @@ std::string order(scheduler& s) {
   return all;
 }
 
-/// Has memory for so many more chunks of a pool.  What the pool keeps about its chunks is always there: libstdc++ 12 loses
-/// the exception where that cannot be had.
+/// Has memory for so many more chunks of a pool.  What the pool keeps about its chunks is always there: libstdc++ 12
+/// loses the exception where that cannot be had.
 class scarce_memory : public std::pmr::memory_resource {
  public:
   std::size_t left = 1000;

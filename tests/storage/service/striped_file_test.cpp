@@ -42,9 +42,7 @@ struct memory_file {
     for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = pattern(i);
     throw_if(file->write(request::contiguous(0, bytes.size()), bytes.data()));
   }
-  static std::byte pattern(std::uint64_t i) {
-    return static_cast<std::byte>((i * 0x9E3779B97F4A7C15u) >> 56);
-  }
+  static std::byte pattern(std::uint64_t i) { return static_cast<std::byte>((i * 0x9E3779B97F4A7C15u) >> 56); }
 
   /// Reads `r`, checks every byte, and returns the bytes that each node delivered.
   std::vector<std::uint64_t> read_and_count(const request& r) {
@@ -80,8 +78,7 @@ using counts = std::vector<std::uint64_t>;
 TEST_CASE("V1: a strided request sends one message to each node") {
   memory_file f(4, {0, 4, 512}, 4000);
   f.fill();
-  CHECK(f.read_and_count(request::strided({400, 300, 500, 2, 800, 400})) ==
-        counts{364, 612, 476, 248});
+  CHECK(f.read_and_count(request::strided({400, 300, 500, 2, 800, 400})) == counts{364, 612, 476, 248});
 }
 
 TEST_CASE("V2: a file of 54000 bytes is dealt out over the nodes") {
@@ -165,11 +162,10 @@ TEST_CASE("a failure is told with node and file, once, after all nodes have answ
   std::vector<std::byte> out(40000);
   int calls = 0;
   failure result;
-  f.file->read(std::make_shared<const request>(request::contiguous(0, 40000)), out.data(),
-               [&](const failure& e) {
-                 ++calls;
-                 result = e;
-               });
+  f.file->read(std::make_shared<const request>(request::contiguous(0, 40000)), out.data(), [&](const failure& e) {
+    ++calls;
+    result = e;
+  });
   CHECK(calls == 1);
   // Which of the two comes first depends on where this process begins.
   const bool third = result.code == std::errc::io_error;
@@ -197,12 +193,10 @@ TEST_CASE("fewer clients than nodes begin far apart") {
     for (std::size_t clients = 2; clients <= nodes; ++clients) {
       INFO(clients << " clients, " << nodes << " nodes");
       std::vector<std::ptrdiff_t> firsts;
-      for (std::uint64_t number = 0; number < clients; ++number)
-        firsts.push_back(first_of_client(number, nodes));
+      for (std::uint64_t number = 0; number < clients; ++number) firsts.push_back(first_of_client(number, nodes));
       std::ranges::sort(firsts);
       std::ptrdiff_t widest = firsts.front() + static_cast<std::ptrdiff_t>(nodes) - firsts.back();
-      for (std::size_t i = 1; i < clients; ++i)
-        widest = std::max(widest, firsts[i] - firsts[i - 1]);
+      for (std::size_t i = 1; i < clients; ++i) widest = std::max(widest, firsts[i] - firsts[i - 1]);
       CHECK(widest * clients <= 3 * nodes);
     }
   }
@@ -217,11 +211,10 @@ TEST_CASE("a long read from many nodes asks groups of them, a short one all at o
   std::vector<std::byte> out(all);
   const auto read = [&](std::uint64_t bytes, std::ptrdiff_t at_once) {
     int ended = 0;
-    f.file->read(std::make_shared<const request>(request::contiguous(0, bytes)), out.data(),
-                 [&](const failure& e) {
-                   CHECK_FALSE(e);
-                   ++ended;
-                 });
+    f.file->read(std::make_shared<const request>(request::contiguous(0, bytes)), out.data(), [&](const failure& e) {
+      CHECK_FALSE(e);
+      ++ended;
+    });
     for (std::ptrdiff_t left = count; left > 0; --left) {
       CHECK(std::count_if(f.nodes.begin(), f.nodes.end(), holds) == std::min(at_once, left));
       CHECK(ended == 0);
@@ -295,18 +288,16 @@ TEST_CASE("the nodes touched are those of the definition, whatever the strides")
       n.run = 1 + up_to(up_to(3) == 0 ? 60 : 4);
       n.depth = static_cast<std::uint32_t>(up_to(3));
       for (std::uint32_t l = 0; l < n.depth; ++l) {
-        const std::uint64_t step =
-            up_to(4) == 0   ? period * up_to(3)
-            : up_to(3) == 0 ? period * (1 + up_to(2)) - up_to(std::min<std::uint64_t>(3, period))
-                            : up_to(100);
+        const std::uint64_t step = up_to(4) == 0   ? period * up_to(3)
+                                   : up_to(3) == 0 ? period * (1 + up_to(2)) - up_to(std::min<std::uint64_t>(3, period))
+                                                   : up_to(100);
         n.levels[l] = {1 + up_to(6), step, 1000};
       }
       r.add(n);
     }
     std::vector<bool> expected(nn, false);
     r.for_each_run([&](std::uint64_t at, std::uint64_t, std::uint64_t length) {
-      for (std::uint64_t i = 0; i < length; ++i)
-        expected[static_cast<std::size_t>(s.stripe_index_of(at + i))] = true;
+      for (std::uint64_t i = 0; i < length; ++i) expected[static_cast<std::size_t>(s.stripe_index_of(at + i))] = true;
     });
     if (touched_stripe_indexes(r, s) != expected) {
       FAIL("seed " << seed << " round " << round);
@@ -318,8 +309,7 @@ TEST_CASE("telling which nodes are touched does not count the regions") {
   const striping s{0, 4, 64 * 1024};
   const std::uint64_t period = s.sf * s.nn;
   // To count 2^44 of them would take days, and the time limit of the test ends it.
-  for (const std::uint64_t step :
-       {std::uint64_t{16}, period, period + 8, 3 * period - 8, s.sf + 8}) {
+  for (const std::uint64_t step : {std::uint64_t{16}, period, period + 8, 3 * period - 8, s.sf + 8}) {
     nested_request n;
     n.run = 8;
     n.depth = 2;
@@ -328,8 +318,7 @@ TEST_CASE("telling which nodes are touched does not count the regions") {
     request r;
     r.add(n);
     const auto touched = touched_stripe_indexes(r, s);
-    CHECK(touched == (step == period ? std::vector<bool>{true, false, false, false}
-                                     : std::vector<bool>(4, true)));
+    CHECK(touched == (step == period ? std::vector<bool>{true, false, false, false} : std::vector<bool>(4, true)));
   }
 }
 
@@ -341,8 +330,7 @@ TEST_CASE("random writes and reads agree with a plain byte vector") {
     const auto node_count = static_cast<std::uint32_t>(1 + up_to(4));
     const auto nn = static_cast<std::uint32_t>(1 + up_to(node_count - 1));
     const std::uint64_t size = 1 + up_to(20000);
-    memory_file f(node_count,
-                  {static_cast<std::uint32_t>(up_to(node_count - 1)), nn, 1 + up_to(2000)}, size);
+    memory_file f(node_count, {static_cast<std::uint32_t>(up_to(node_count - 1)), nn, 1 + up_to(2000)}, size);
     std::vector<std::byte> model(size, std::byte{0});
     for (int op = 0; op < 50; ++op) {
       request r;
@@ -354,8 +342,8 @@ TEST_CASE("random writes and reads agree with a plain byte vector") {
         n.run = 1 + up_to(std::min<std::uint64_t>(200, size - n.file_offset - 1));
         n.depth = 1;
         n.levels[0] = {1, n.run + up_to(500), n.run + up_to(3)};
-        n.levels[0].count = 1 + up_to(std::min<std::uint64_t>(
-                                    10, (size - n.file_offset - n.run) / n.levels[0].file_step));
+        n.levels[0].count =
+            1 + up_to(std::min<std::uint64_t>(10, (size - n.file_offset - n.run) / n.levels[0].file_step));
         memory += n.levels[0].count * n.levels[0].memory_step + n.run;
         r.add(n);
       }
@@ -365,16 +353,14 @@ TEST_CASE("random writes and reads agree with a plain byte vector") {
         // Overlapping entries of one write have no order between nodes; give them the same bytes.
         r.for_each_run([&](std::uint64_t at, std::uint64_t m, std::uint64_t length) {
           for (std::uint64_t i = 0; i < length; ++i)
-            buffer[m + i] = model[at + i] =
-                static_cast<std::byte>((at + i) * 31 + static_cast<std::uint64_t>(op));
+            buffer[m + i] = model[at + i] = static_cast<std::byte>((at + i) * 31 + static_cast<std::uint64_t>(op));
         });
         REQUIRE_FALSE(f.file->write(r, buffer.data()));
       } else {
         REQUIRE_FALSE(f.file->read(r, buffer.data()));
         r.for_each_run([&](std::uint64_t at, std::uint64_t m, std::uint64_t length) {
           for (std::uint64_t i = 0; i < length; ++i)
-            if (buffer[m + i] != model[at + i])
-              FAIL("seed " << seed << " file " << file << " op " << op);
+            if (buffer[m + i] != model[at + i]) FAIL("seed " << seed << " file " << file << " op " << op);
         });
       }
     }

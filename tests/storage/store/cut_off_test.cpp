@@ -13,8 +13,8 @@
 #include "oocarray/file.hpp"
 #include "storage/namespace/local_metadata.hpp"
 #include "storage/object/node_folder.hpp"
-#include "storage/service/writer_claim.hpp"
 #include "storage/service/store_core.hpp"
+#include "storage/service/writer_claim.hpp"
 #include "support/faulty_io_service.hpp"
 #include "support/random_seed.hpp"
 #include "support/rounds.hpp"
@@ -92,7 +92,8 @@ TEST_CASE("what is written within the size seen before another program cut the f
   check_same(contents_of(file::open(s.open(), "f")), m.expected);
 }
 
-TEST_CASE("a file that is cut off and made longer again has zeros between, and what is written there later", "[served]") {
+TEST_CASE("a file that is cut off and made longer again has zeros between, and what is written there later",
+          "[served]") {
   const store_of_programs s;
   file a = file::create(s.open(), "f", {.striping = {0, 2, 4096}});
   a.write_at(0, filled(50'000, 1));
@@ -108,7 +109,8 @@ TEST_CASE("a file that is cut off and made longer again has zeros between, and w
   check_same(contents_of(a), m.expected);
 }
 
-TEST_CASE("what is written where space was reserved before another program cut the file off is in the file", "[served]") {
+TEST_CASE("what is written where space was reserved before another program cut the file off is in the file",
+          "[served]") {
   const store_of_programs s;
   file a = file::create(s.open(), "f", {.striping = {0, 2, 65536}});
   for (unsigned i = 0; i < 3; ++i) a.write(filled(100'000, i + 1));
@@ -459,7 +461,8 @@ TEST_CASE("a cut for which space is needed first is a cut on all nodes") {
                                                         storage::striped_file::nodes{core->nodes()[0], full}));
   file::create(own, "removed", {.striping = {0, 2, 4096}}).write_at(0, filled(10'000, 1));
   own.remove("removed");  // its stripe objects are in the way
-  full->add({.call = storage::io_call::resize, .times = 1, .error = std::make_error_code(std::errc::no_space_on_device)});
+  full->add(
+      {.call = storage::io_call::resize, .times = 1, .error = std::make_error_code(std::errc::no_space_on_device)});
   file::open(own, "f", file_access::read_write).truncate(100);
   CHECK(full->hits(storage::io_call::resize) == 1);
   a.write_at(20'500, filled(100, 2));  // on the second node
@@ -530,7 +533,8 @@ TEST_CASE("a growth beside an opening of the file for which there is no space le
   file b = file::open(own, "f", file_access::read_write);
   const auto data = storage::node_folder(s.folder / "0").data(core->metadata().lookup("f").id);
   const auto before = std::filesystem::file_size(data);
-  full->add({.call = storage::io_call::resize, .times = 1, .error = std::make_error_code(std::errc::no_space_on_device)});
+  full->add(
+      {.call = storage::io_call::resize, .times = 1, .error = std::make_error_code(std::errc::no_space_on_device)});
   slow.metadata->after_find = [&] { (void)file::open(s.open(), "f", file_access::read_write); };
   CHECK_THROWS_AS(b.truncate(300'000), io_error);
   CHECK(full->hits(storage::io_call::resize) == 1);

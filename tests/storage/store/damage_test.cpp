@@ -53,15 +53,14 @@ struct damaged_store {
   void check_found(int n, const std::string& cause) const {
     const std::string fault = read_fault();
     // Where both nodes are hit, reading names the first that answered.
-    CHECK_THAT(fault, Catch::Contains("'a'") && Catch::Contains("node " + folder.path().string()) &&
-                          Catch::Contains(cause));
+    CHECK_THAT(fault,
+               Catch::Contains("'a'") && Catch::Contains("node " + folder.path().string()) && Catch::Contains(cause));
     const store s = open();
     const check_result r = check_store(*s.core(), "", [](std::uint64_t, std::uint64_t) {});
     CHECK_FALSE(r.clean());
     bool named = false;
     for (const auto& d : r.damaged)
-      named |= d.file == "a" && d.node == static_cast<std::uint32_t>(n) &&
-               d.node_name == node(n).string();
+      named |= d.file == "a" && d.node == static_cast<std::uint32_t>(n) && d.node_name == node(n).string();
     CHECK(named);
     bool said = false;
     for (const std::string& p : r.problems)
@@ -194,8 +193,7 @@ TEST_CASE("an old copy of the database is noticed when a file is opened for writ
   fs::rename(s.folder.path() / "old", database);
   fs::remove(database.string() + "-wal");
   fs::remove(database.string() + "-shm");
-  CHECK_THROWS_WITH(file::open(s.open(), "a", file_access::read_write),
-                    Catch::Contains("database is an old copy"));
+  CHECK_THROWS_WITH(file::open(s.open(), "a", file_access::read_write), Catch::Contains("database is an old copy"));
 }
 
 TEST_CASE("a striping or fill value that was changed in the database is noticed") {

@@ -19,8 +19,7 @@ namespace {
 
 std::vector<std::byte> numbered(std::size_t n, std::size_t from = 0) {
   std::vector<std::byte> v(n);
-  for (std::size_t i = 0; i < n; ++i)
-    v[i] = static_cast<std::byte>((from + i) * 7 + (from + i) / 256);
+  for (std::size_t i = 0; i < n; ++i) v[i] = static_cast<std::byte>((from + i) * 7 + (from + i) / 256);
   return v;
 }
 
@@ -71,9 +70,7 @@ TEST_CASE("a file reads what was written and ends where it ends") {
 
 TEST_CASE("a gap left by a write past the end reads as the fill value") {
   memory_store s(2);
-  file f =
-      file::create(s.handle(), "a",
-                   {.striping = {0, 0, 100}, .fill = {std::byte{1}, std::byte{2}, std::byte{3}}});
+  file f = file::create(s.handle(), "a", {.striping = {0, 0, 100}, .fill = {std::byte{1}, std::byte{2}, std::byte{3}}});
   f.write_at(1000, numbered(10));
   CHECK(f.size() == 1010);
   std::vector<std::byte> out(1000);
@@ -185,13 +182,10 @@ TEST_CASE("requests that overflow are refused") {
   std::vector<std::byte> b(100);
   constexpr std::uint64_t max = std::numeric_limits<std::int64_t>::max();
   CHECK(code_of([&] { f.write_at(max - 10, b); }) == errc::invalid_request);
-  CHECK(code_of([&] { f.write_at(std::numeric_limits<std::uint64_t>::max(), b); }) ==
-        errc::invalid_request);
+  CHECK(code_of([&] { f.write_at(std::numeric_limits<std::uint64_t>::max(), b); }) == errc::invalid_request);
   CHECK(f.read_at(max, b) == 0);
   CHECK(f.read_at(std::numeric_limits<std::uint64_t>::max(), b) == 0);
-  CHECK(code_of([&] {
-          f.read(strided_request{0, 0, 10, max, 10, 0}, b);
-        }) == errc::invalid_request);
+  CHECK(code_of([&] { f.read(strided_request{0, 0, 10, max, 10, 0}, b); }) == errc::invalid_request);
   f.set_view({0, 1, max});
   f.seek(3);
   CHECK(code_of([&] { f.write(b); }) == errc::invalid_request);
@@ -208,12 +202,8 @@ TEST_CASE("files are refused to those who may not") {
   CHECK(code_of([&] { file::create(s.handle(), "a"); }).value() == EEXIST);
   CHECK(code_of([&] { file::open(s.handle(), "b"); }).value() == ENOENT);
   CHECK(code_of([&] { file::open(s.handle(), ""); }).value() == EISDIR);
-  CHECK(code_of([&] {
-          file::create(s.handle(), "c", {.striping = {3, 0, 0}});
-        }) == errc::invalid_request);
-  CHECK(code_of([&] {
-          file::create(s.handle(), "c", {.striping = {0, 2, 0}});
-        }) == errc::invalid_request);
+  CHECK(code_of([&] { file::create(s.handle(), "c", {.striping = {3, 0, 0}}); }) == errc::invalid_request);
+  CHECK(code_of([&] { file::create(s.handle(), "c", {.striping = {0, 2, 0}}); }) == errc::invalid_request);
 }
 
 TEST_CASE("a closed file says so") {
@@ -280,8 +270,7 @@ TEST_CASE("of several that grow a file at once none cuts off another") {
   for (std::size_t t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {
       file f = file::open(s.handle(), "a", file_access::read_write);
-      for (std::size_t i = 0; i < 20; ++i)
-        f.write_at((i * 4 + t) * 10, numbered(10, (i * 4 + t) * 10));
+      for (std::size_t i = 0; i < 20; ++i) f.write_at((i * 4 + t) * 10, numbered(10, (i * 4 + t) * 10));
     });
   for (auto& t : threads) t.join();
   file f = file::open(s.handle(), "a");
@@ -298,10 +287,10 @@ TEST_CASE("random operations agree with a plain byte vector") {
   memory_store s(4);
   for (int round = 0; round < 10; ++round) {
     const std::string name = "f" + std::to_string(round);
-    file f = file::create(s.handle(), name,
-                          {.size = up_to(3000),
-                           .striping = {static_cast<std::uint32_t>(up_to(3)),
-                                        static_cast<std::uint32_t>(up_to(4)), 1 + up_to(700)}});
+    file f = file::create(
+        s.handle(), name,
+        {.size = up_to(3000),
+         .striping = {static_cast<std::uint32_t>(up_to(3)), static_cast<std::uint32_t>(up_to(4)), 1 + up_to(700)}});
     std::vector<std::byte> model(f.size(), std::byte{0});
     std::uint64_t position = 0;
     std::optional<partition> view;
@@ -357,8 +346,7 @@ TEST_CASE("random operations agree with a plain byte vector") {
           break;
         }
         default: {
-          if (up_to(3) == 0)
-            f = file::open(s.handle(), name, file_access::read_write), position = 0, view.reset();
+          if (up_to(3) == 0) f = file::open(s.handle(), name, file_access::read_write), position = 0, view.reset();
           REQUIRE(f.size() == model.size());
           std::vector<std::byte> all(model.size());
           REQUIRE(f.read_at(0, all) == model.size());

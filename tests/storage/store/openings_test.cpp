@@ -9,8 +9,8 @@
 #include "oocarray/file.hpp"
 #include "oocarray/open_file.hpp"
 #include "oocarray/store.hpp"
-#include "storage/service/writer_claim.hpp"
 #include "storage/service/store_core.hpp"
+#include "storage/service/writer_claim.hpp"
 #include "support/node_fixture.hpp"
 #include "support/rounds.hpp"
 

@@ -88,15 +88,16 @@ TEST_CASE("another user reads no byte of a 0600 file, neither in the file system
   if (!can_be_others()) return;
   team_folders t(0755);
   storage::file_id id = 2;
-  other_user owner(alice, team, {}, {[&] { return std::to_string(make_file(t.url, "f", 0600)); },
-                                     [&] { return read_it(t.url, "f"); }});
-  other_user other(bob, team, {}, {[&] {
-                     std::string open;
-                     for (const auto& f : t.files_of(id))
-                       if (raw_read_error(f) != EACCES) open += f.string() + " ";
-                     return open;
-                   },
-                                   [&] { return read_it(t.url, "f"); }});
+  other_user owner(alice, team, {},
+                   {[&] { return std::to_string(make_file(t.url, "f", 0600)); }, [&] { return read_it(t.url, "f"); }});
+  other_user other(bob, team, {},
+                   {[&] {
+                      std::string open;
+                      for (const auto& f : t.files_of(id))
+                        if (raw_read_error(f) != EACCES) open += f.string() + " ";
+                      return open;
+                    },
+                    [&] { return read_it(t.url, "f"); }});
   CHECK(owner.run(0) == std::to_string(id));
   REQUIRE(t.files_of(id).size() == 6);
   CHECK(access_of_all(t, id) == "600 64001:64100");
@@ -158,11 +159,12 @@ TEST_CASE("a change of mode that the file system refuses changes nothing") {
   if (!can_be_others()) return;
   team_folders t(0755);
   storage::file_id id = 2;
-  other_user owner(alice, team, {}, {[&] { return std::to_string(make_file(t.url, "f", 0600)); },
-                                     [&] {
-                                       store::open(t.url).set_mode("f", 0644);
-                                       return std::string();
-                                     }});
+  other_user owner(alice, team, {},
+                   {[&] { return std::to_string(make_file(t.url, "f", 0600)); },
+                    [&] {
+                      store::open(t.url).set_mode("f", 0644);
+                      return std::string();
+                    }});
   CHECK(owner.run(0) == std::to_string(id));
   REQUIRE(::chown(storage::node_folder(t.n1).sums(id).c_str(), bob, team) == 0);
   const std::string said = owner.run(1);
@@ -178,23 +180,23 @@ TEST_CASE("users of one group share a store, whatever their umask, and keep thei
     ::umask(mask);
     return std::to_string(make_file(t.url, name, mode));
   };
-  other_user first(alice, alice, {team}, {[&] { return make("a", 077, 0664); },
-                                          [&] { return read_it(t.url, "b"); },
-                                          [&] { return make("c", 002, 0666); },
-                                          [&] {
-                                            const auto s = store::open(t.url);
-                                            s.set_owner("c", {}, team);
-                                            return std::string();
-                                          }});
-  other_user second(bob, bob, {team}, {[&] { return make("b", 022, 0666); },
-                                       [&] { return read_it(t.url, "a"); },
-                                       [&] {
-                                         const auto s = store::open(t.url);
-                                         auto c = file::open(s, "c", file_access::read_write);
-                                         c.write_at(100, std::vector<std::byte>(6000, std::byte{7}));
-                                         c.sync();
-                                         return read_it(t.url, "c");
-                                       }});
+  other_user first(
+      alice, alice, {team},
+      {[&] { return make("a", 077, 0664); }, [&] { return read_it(t.url, "b"); }, [&] { return make("c", 002, 0666); },
+       [&] {
+         const auto s = store::open(t.url);
+         s.set_owner("c", {}, team);
+         return std::string();
+       }});
+  other_user second(bob, bob, {team},
+                    {[&] { return make("b", 022, 0666); }, [&] { return read_it(t.url, "a"); },
+                     [&] {
+                       const auto s = store::open(t.url);
+                       auto c = file::open(s, "c", file_access::read_write);
+                       c.write_at(100, std::vector<std::byte>(6000, std::byte{7}));
+                       c.sync();
+                       return read_it(t.url, "c");
+                     }});
   other_user outsider(eve, eve, {}, {[&] { return read_it(t.url, "b"); }});
   CHECK(first.run(0) == "2");
   // The umask is taken from the mode, in the entry and in the file system.

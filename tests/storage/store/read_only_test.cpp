@@ -2,9 +2,9 @@
 #include <signal.h>
 #include <sys/stat.h>
 
-#include <catch2/catch.hpp>
 #include <algorithm>
 #include <atomic>
+#include <catch2/catch.hpp>
 #include <chrono>
 #include <filesystem>
 #include <future>
@@ -163,10 +163,9 @@ TEST_CASE("a store is read from a read-only mount, and stays as it is") {
   shared_folders f;
   bool log_files = GENERATE(true, false);
   CAPTURE(log_files);
-  other_user reader(
-      other_user::on_read_only_mount{f.folder.path() / "store"},
-      {[&] { return read_all_of_it(f.url); },
-       [&] { return refuse_to_change(f.url, std::errc::read_only_file_system, "read-only"); }});
+  other_user reader(other_user::on_read_only_mount{f.folder.path() / "store"},
+                    {[&] { return read_all_of_it(f.url); },
+                     [&] { return refuse_to_change(f.url, std::errc::read_only_file_system, "read-only"); }});
   f.fill();
   if (!log_files) f.without_log_files();
   const auto before = f.contents();
@@ -191,9 +190,9 @@ TEST_CASE("a reader sees at its next call what a writer does meanwhile") {
       [&] { return read_file(*s, "b", next); },
       [&] { return read_file(*s, "a", pattern(size_of_a)); },
   };
-  const auto r = mounted ? std::make_unique<other_user>(
-                               other_user::on_read_only_mount{f.folder.path() / "store"}, steps)
-                         : std::make_unique<other_user>(stranger, stranger, std::vector<gid_t>{}, steps);
+  const auto r = mounted
+                     ? std::make_unique<other_user>(other_user::on_read_only_mount{f.folder.path() / "store"}, steps)
+                     : std::make_unique<other_user>(stranger, stranger, std::vector<gid_t>{}, steps);
   f.fill();
   if (!log_files) f.without_log_files();
   CHECK(r->run(0) == "a d ");
@@ -220,16 +219,14 @@ TEST_CASE("a reader sees at its next call what a writer does meanwhile") {
 TEST_CASE("a store whose writer was killed is read with all that was acknowledged") {
   if (!can_be_others()) return;
   shared_folders f;
-  other_user reader(stranger, stranger, {},
-                    {[&] {
-                       const auto s = store::open(f.url);
-                       if (names(s) != "a b d ") return "lists " + names(s);
-                       return read_file(s, "b", pattern(10'000));
-                     },
-                     [&] {
-                       return refused(std::errc::permission_denied, "metadata.sqlite-wal",
-                                      [&] { store::open(f.url); });
-                     }});
+  other_user reader(
+      stranger, stranger, {},
+      {[&] {
+         const auto s = store::open(f.url);
+         if (names(s) != "a b d ") return "lists " + names(s);
+         return read_file(s, "b", pattern(10'000));
+       },
+       [&] { return refused(std::errc::permission_denied, "metadata.sqlite-wal", [&] { store::open(f.url); }); }});
   f.fill();
   const pid_t writer = ::fork();
   if (writer == 0) {
@@ -280,8 +277,7 @@ TEST_CASE("an undo journal that waits is named to who may only read, and applied
 TEST_CASE("what was written and not synced before a restart is read where no undo journal waits") {
   if (!can_be_others()) return;
   shared_folders f;
-  other_user reader(stranger, stranger, {},
-                    {[&] { return read_file(store::open(f.url), "b", pattern(10'000)); }});
+  other_user reader(stranger, stranger, {}, {[&] { return read_file(store::open(f.url), "b", pattern(10'000)); }});
   f.fill();
   std::uint64_t id = 0;
   {
@@ -296,19 +292,20 @@ TEST_CASE("what was written and not synced before a restart is read where no und
 TEST_CASE("a reader never sees a torn chunk of a writer that is at work") {
   if (!can_be_others()) return;
   shared_folders f;
-  other_user reader(stranger, stranger, {}, {[&] {
-                      const auto s = store::open(f.url);
-                      const auto a = file::open(s, "hot");
-                      std::vector<std::byte> b(65536);
-                      for (int round = 0; round < 300; ++round) {
-                        a.read_at(0, b);
-                        for (std::size_t i = 0; i < b.size(); i += 4096)
-                          if (std::vector<std::byte>(4096, b[i]) !=
-                              std::vector<std::byte>(b.begin() + std::ptrdiff_t(i), b.begin() + std::ptrdiff_t(i + 4096)))
-                            return std::string("torn");
-                      }
-                      return std::string();
-                    }});
+  other_user reader(
+      stranger, stranger, {}, {[&] {
+        const auto s = store::open(f.url);
+        const auto a = file::open(s, "hot");
+        std::vector<std::byte> b(65536);
+        for (int round = 0; round < 300; ++round) {
+          a.read_at(0, b);
+          for (std::size_t i = 0; i < b.size(); i += 4096)
+            if (std::vector<std::byte>(4096, b[i]) !=
+                std::vector<std::byte>(b.begin() + std::ptrdiff_t(i), b.begin() + std::ptrdiff_t(i + 4096)))
+              return std::string("torn");
+        }
+        return std::string();
+      }});
   f.fill();
   const auto s = store::open(f.url);
   auto hot = file::create(s, "hot", {.size = 65536, .striping = {.sf = 8192}});
@@ -342,8 +339,7 @@ TEST_CASE("readers that come and go beside writers that come and go see whole st
     return std::string();
   }};
   readers.push_back(std::make_unique<other_user>(stranger, stranger, std::vector<gid_t>{}, steps));
-  readers.push_back(std::make_unique<other_user>(
-      other_user::on_read_only_mount{f.folder.path() / "store"}, steps));
+  readers.push_back(std::make_unique<other_user>(other_user::on_read_only_mount{f.folder.path() / "store"}, steps));
   f.fill();
   {
     const auto s = store::open(f.url);
@@ -354,9 +350,8 @@ TEST_CASE("readers that come and go beside writers that come and go see whole st
   std::vector<std::future<std::string>> answers;
   for (auto& r : readers) answers.push_back(std::async(std::launch::async, [&r] { return r->run(0); }));
   const auto reading = [&] {
-    return std::any_of(answers.begin(), answers.end(), [](const auto& a) {
-      return a.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
-    });
+    return std::any_of(answers.begin(), answers.end(),
+                       [](const auto& a) { return a.wait_for(std::chrono::seconds(0)) != std::future_status::ready; });
   };
   for (unsigned round = 0; round < 3 || reading(); ++round) {
     const auto s = store::open(f.url);

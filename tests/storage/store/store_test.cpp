@@ -46,9 +46,7 @@ std::error_code code_of(const std::function<void()>& call, const std::string& na
   return {};
 }
 
-std::string url_of(std::initializer_list<fs::path> folders) {
-  return local_url({folders});
-}
+std::string url_of(std::initializer_list<fs::path> folders) { return local_url({folders}); }
 
 /// Every path under `folder` with its size: equal before and after means nothing was changed.
 std::map<std::string, std::uintmax_t> contents(const fs::path& folder) {
@@ -274,8 +272,7 @@ TEST_CASE("permission is checked at open") {
   s.core->create("a", n);
   const auto as = [&](std::uint32_t uid, std::uint32_t gid) {
     const credentials who{uid, gid};
-    return store_core("memory:", "test", dynamic_cast<local_metadata&>(*s.metadata).as(who),
-                      s.core->nodes());
+    return store_core("memory:", "test", dynamic_cast<local_metadata&>(*s.metadata).as(who), s.core->nodes());
   };
   CHECK(code_of([&] { as(2000, 1000).open("a", open_mode::read); }) == std::error_code());
   CHECK(code_of([&] { as(2000, 1000).open("a", open_mode::read_write); }, "'a'").value() == EACCES);
@@ -339,8 +336,7 @@ TEST_CASE("a mode that is set while another file takes the path is that of one f
 
 TEST_CASE("sizes and stripes that overflow are refused") {
   memory_store s(4);
-  CHECK(code_of([&] { s.core->create("a", plain(std::uint64_t{1} << 63)); }, "'a'") ==
-        errc::invalid_request);
+  CHECK(code_of([&] { s.core->create("a", plain(std::uint64_t{1} << 63)); }, "'a'") == errc::invalid_request);
   new_file n = plain(10);
   n.striping.sf = std::uint64_t{1} << 62;
   CHECK(code_of([&] { s.core->create("a", n); }, "'a'") == errc::invalid_request);
@@ -373,9 +369,9 @@ TEST_CASE("URLs name folders, with escapes for commas and percent signs") {
   CHECK(folders("local:here") == std::vector<fs::path>{fs::weakly_canonical(fs::absolute("here"))});
   CHECK(local_url({"/no/a,b%c", "/d"}) == "local:/no/a%2Cb%25c,/d");
   CHECK(folders(local_url({"/no/a,b%c", "/d"})) == std::vector<fs::path>{"/no/a,b%c", "/d"});
-  for (const char* url : {"local:", "local:,", "local:/no/a,", "local:/no/a,,/no/b",
-                          "local:/no/a%2", "local:/no/a%zz", "local:/no/a%00", "local:/no/a,/no/a",
-                          "local:/no/a,/no/x/../a", "local:/no/a,/no/a/b", "/no/a", "", ":"})
+  for (const char* url :
+       {"local:", "local:,", "local:/no/a,", "local:/no/a,,/no/b", "local:/no/a%2", "local:/no/a%zz", "local:/no/a%00",
+        "local:/no/a,/no/a", "local:/no/a,/no/x/../a", "local:/no/a,/no/a/b", "/no/a", "", ":"})
     CHECK(code_of([&] { folders(url); }) == errc::not_a_store);
 }
 
@@ -391,7 +387,8 @@ TEST_CASE("a local URL says which folders are lost and that one host uses it; an
   CHECK_FALSE(options("local:/no/a?b").one_host);
   CHECK(local_url({"/no/a?lost=b"}) == "local:/no/a%3Flost=b");
   CHECK(folders("local:/no/a%3Flost=b") == std::vector<fs::path>{"/no/a?lost=b"});
-  for (const char* bad : {"local:/no/a?hosts=two", "local:/no/a?lost=/no/b", "local:/no/a,/no/b?lost=/no/b&deadline=1s"})
+  for (const char* bad :
+       {"local:/no/a?hosts=two", "local:/no/a?lost=/no/b", "local:/no/a,/no/b?lost=/no/b&deadline=1s"})
     CHECK(code_of([&] { options(bad); }) == errc::not_a_store);
 }
 
@@ -511,8 +508,7 @@ TEST_CASE("the database of another store is refused") {
   temporary_folder t;
   { store::open(url_of({t / "a"})); }
   { store::open(url_of({t / "b"})); }
-  fs::copy_file(t / "b" / "metadata.sqlite", t / "a" / "metadata.sqlite",
-                fs::copy_options::overwrite_existing);
+  fs::copy_file(t / "b" / "metadata.sqlite", t / "a" / "metadata.sqlite", fs::copy_options::overwrite_existing);
   CHECK(code_of([&] { store::open(url_of({t / "a"})); }, "belongs to store") == errc::not_a_store);
   fs::remove(t / "a" / "metadata.sqlite");
   CHECK(code_of([&] { store::open(url_of({t / "a"})); }, "metadata.sqlite' is not there").value() == ENOENT);
@@ -530,10 +526,7 @@ TEST_CASE("a folder that may not be used is named") {
       try {
         store::open(url_of({t / "closed" / "x"}));
       } catch (const io_error& e) {
-        return e.code().value() == EACCES &&
-                       std::string(e.what()).find("closed") != std::string::npos
-                   ? 0
-                   : 1;
+        return e.code().value() == EACCES && std::string(e.what()).find("closed") != std::string::npos ? 0 : 1;
       }
       return 2;
     });
@@ -576,9 +569,7 @@ TEST_CASE("a store whose making was cut short is finished or made anew") {
   const std::vector<fs::path> folders{t / "a", t / "b"};
   const credentials me{::geteuid(), ::getegid()};
   const std::string uuid = open_store_folders(folders, true, me);
-  const auto undo = [](const fs::path& f) {
-    fs::rename(f / "oocarray-node", f / "oocarray-node.new");
-  };
+  const auto undo = [](const fs::path& f) { fs::rename(f / "oocarray-node", f / "oocarray-node.new"); };
   // Died before the first folder's rename: everything was prepared.
   undo(folders[0]);
   CHECK(open_store_folders(folders, false, me) == uuid);
@@ -680,7 +671,6 @@ TEST_CASE("attributes belong to files, folders and the store itself") {
     s.remove_attribute(path, "dt");
     CHECK(s.entry(path).attributes.size() == 1);
   }
-  CHECK(code_of([&] { s.remove_attribute("runs", "dt"); }, "'dt'") ==
-        std::errc::no_such_file_or_directory);
+  CHECK(code_of([&] { s.remove_attribute("runs", "dt"); }, "'dt'") == std::errc::no_such_file_or_directory);
   CHECK(code_of([&] { s.attributes("none"); }, "'none'") == std::errc::no_such_file_or_directory);
 }

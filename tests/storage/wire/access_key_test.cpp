@@ -87,9 +87,9 @@ TEST_CASE("a user's key comes back from its file, and servers derive its secret 
   CHECK(cluster->secret_of(*named) == back->own_secret());
   CHECK_FALSE(same(cluster->for_user(alice), key));  // each has a serial of its own
   CHECK_THROWS_AS(key->for_user(alice), usage_error);
-  for (const key_user& bad : {key_user{"", 1, {1}}, key_user{"a:b", 1, {1}}, key_user{"a b", 1, {1}},
-                              key_user{std::string(33, 'a'), 1, {1}}, key_user{"a", 1, {}},
-                              key_user{"a", 1, std::vector<std::uint32_t>(33)}})
+  for (const key_user& bad :
+       {key_user{"", 1, {1}}, key_user{"a:b", 1, {1}}, key_user{"a b", 1, {1}}, key_user{std::string(33, 'a'), 1, {1}},
+        key_user{"a", 1, {}}, key_user{"a", 1, std::vector<std::uint32_t>(33)}})
     CHECK_THROWS_AS(cluster->for_user(bad), usage_error);
 }
 
@@ -120,8 +120,7 @@ TEST_CASE("a revocation covers the keys of its user that were made until then, a
   temporary_folder folder;
   const key_ptr cluster = access_key::random();
   const std::int64_t now = std::time(nullptr);
-  const key_ptr alice = cluster->for_user({"alice", 1000, {100}}),
-                bob = cluster->for_user({"bob", 1001, {100}});
+  const key_ptr alice = cluster->for_user({"alice", 1000, {100}}), bob = cluster->for_user({"bob", 1001, {100}});
   revocations list;
   CHECK_FALSE(list.cover(alice->holder()));
   list.add(1000, now + 5);
@@ -147,9 +146,9 @@ TEST_CASE("a list of revoked keys that is damaged, or that others may change, is
     INFO(bad);
     CHECK_THROWS_WITH(revocations::read(file), Catch::Contains("revoke again"));
   };
-  for (const char* rows : {"oocarray-revoked 3\n", "1000 5\n", "oocarray-revoked 2\n1000\n",
-                           "oocarray-revoked 2\n1000 5 6\n", "oocarray-revoked 2\n-1 5\n",
-                           "oocarray-revoked 2\n4294967296 5\n", "oocarray-revoked 2\n1000 0\n"}) {
+  for (const char* rows :
+       {"oocarray-revoked 3\n", "1000 5\n", "oocarray-revoked 2\n1000\n", "oocarray-revoked 2\n1000 5 6\n",
+        "oocarray-revoked 2\n-1 5\n", "oocarray-revoked 2\n4294967296 5\n", "oocarray-revoked 2\n1000 0\n"}) {
     char end[16];
     std::snprintf(end, sizeof end, "end %08x\n", storage::crc32c(rows, std::strlen(rows)));
     refused(rows + std::string(end));
@@ -176,13 +175,12 @@ TEST_CASE("a list of revoked keys that is damaged, or that others may change, is
 }
 
 TEST_CASE("identities that are none are not taken for one") {
-  for (const char* bad :
-       {"", "oocarray-3:", "oocarray-3:cluster:", "oocarray-3:cluster:0123456789abcdeF",
-        "oocarray-3:root:0123456789abcdef", "oocarray-3:user:a:1:1:0123456789abcdef",
-        "oocarray-3:user:a:1::0123456789abcdef:0123456789abcdef",
-        "oocarray-3:user:a:-1:1:0123456789abcdef:0123456789abcdef",
-        "oocarray-3:user:a:4294967296:1:0123456789abcdef:0123456789abcdef",
-        "oocarray-3:user:a:1:1:0123456789abcdef:0123456789abcdef:"})
+  for (const char* bad : {"", "oocarray-3:", "oocarray-3:cluster:", "oocarray-3:cluster:0123456789abcdeF",
+                          "oocarray-3:root:0123456789abcdef", "oocarray-3:user:a:1:1:0123456789abcdef",
+                          "oocarray-3:user:a:1::0123456789abcdef:0123456789abcdef",
+                          "oocarray-3:user:a:-1:1:0123456789abcdef:0123456789abcdef",
+                          "oocarray-3:user:a:4294967296:1:0123456789abcdef:0123456789abcdef",
+                          "oocarray-3:user:a:1:1:0123456789abcdef:0123456789abcdef:"})
     CHECK_FALSE(parse_identity(bad));
   CHECK(parse_identity("oocarray-3:user:a:1:1:0123456789abcdef:0123456789abcdef"));
   CHECK(parse_identity("oocarray-3:cluster:0123456789abcdef"));
@@ -231,10 +229,9 @@ TEST_CASE("a damaged key file is refused") {
   };
   write(good + "\n");
   CHECK_NOTHROW(access_key::read(file));
-  for (const std::string& bad :
-       {std::string(), good.substr(1), good.substr(0, good.size() - 1), good + "a",
-        "oocarray-key 2 " + std::string(64, 'a'), "oocarray-key 1 " + std::string(64, 'g'),
-        good + "\n" + good, std::string(10000, 'x')}) {
+  for (const std::string& bad : {std::string(), good.substr(1), good.substr(0, good.size() - 1), good + "a",
+                                 "oocarray-key 2 " + std::string(64, 'a'), "oocarray-key 1 " + std::string(64, 'g'),
+                                 good + "\n" + good, std::string(10000, 'x')}) {
     write(bad);
     CHECK(refusal(file, errc::not_a_store).find("damaged") != std::string::npos);
   }
@@ -247,8 +244,7 @@ TEST_CASE("a key is looked for in the option, the environment and the home folde
   CHECK(find_key({}) == nullptr);
 
   std::filesystem::create_directories(folder / ".config/oocarray");
-  const key_ptr usual = access_key::random(), named = access_key::random(),
-                given = access_key::random();
+  const key_ptr usual = access_key::random(), named = access_key::random(), given = access_key::random();
   usual->write(folder / ".config/oocarray/key");
   named->write(folder / "named");
   given->write(folder / "given");

@@ -16,8 +16,8 @@ const std::string store = "11111111-2222-4333-8444-555555555555";
 
 capability some() {
   const std::byte fill[] = {std::byte{1}, std::byte{2}};
-  return {42, right_read | right_write, 1000, 5000, 7, store, geometry_of(9, {1, 2, 3}, true, fill),
-          mark_of("somebody")};
+  return {
+      42, right_read | right_write, 1000, 5000, 7, store, geometry_of(9, {1, 2, 3}, true, fill), mark_of("somebody")};
 }
 
 }  // namespace
@@ -78,10 +78,8 @@ TEST_CASE("no byte of a capability may be changed") {
       CHECK((fault == capability_fault::forged || fault == capability_fault::malformed));
     }
   CHECK(verify_capability(signer.public_key(), store, "", 0).fault == capability_fault::malformed);
-  CHECK(verify_capability(signer.public_key(), store, good + "x", 0).fault ==
-        capability_fault::malformed);
-  CHECK(verify_capability(signer.public_key(), store, good.substr(1), 0).fault ==
-        capability_fault::malformed);
+  CHECK(verify_capability(signer.public_key(), store, good + "x", 0).fault == capability_fault::malformed);
+  CHECK(verify_capability(signer.public_key(), store, good.substr(1), 0).fault == capability_fault::malformed);
 }
 
 TEST_CASE("random bytes are no capability") {
@@ -104,11 +102,8 @@ TEST_CASE("capabilities are signed and verified quickly", "[.][speed]") {
   const auto run = [](auto&& f) {
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < 5000; ++i) f();
-    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
-               .count() /
-           5000;
+    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() / 5000;
   };
-  WARN("sign " << run([&] { (void)signer.sign(some()); }) << " us, verify " << run([&] {
-         (void)verify_capability(signer.public_key(), store, good, 0);
-       }) << " us");
+  WARN("sign " << run([&] { (void)signer.sign(some()); }) << " us, verify "
+               << run([&] { (void)verify_capability(signer.public_key(), store, good, 0); }) << " us");
 }

@@ -25,9 +25,8 @@ class reading {
   explicit reading(std::size_t bytes) : memory_(bytes) {
     asio::ip::tcp::acceptor acceptor(context_, {asio::ip::address_v4::loopback(), 0});
     sender_.connect(acceptor.local_endpoint());
-    reader_ = std::make_unique<wire::frame_reader>(
-        std::make_shared<wire::stream_socket>(acceptor.accept()),
-        wire::frame_limits{.body = 1 << 20, .payload = 1 << 30});
+    reader_ = std::make_unique<wire::frame_reader>(std::make_shared<wire::stream_socket>(acceptor.accept()),
+                                                   wire::frame_limits{.body = 1 << 20, .payload = 1 << 30});
     asio::co_spawn(context_, run(), asio::detached);
     thread_ = std::thread([this] { context_.run(); });
   }
@@ -39,8 +38,7 @@ class reading {
   void begin_frame() {
     wire::frame_header h;
     h.kind = wire::frame_kind::write;
-    const std::string frame =
-        wire::encode_frame(h, {}, static_cast<std::uint32_t>(memory_.size()));
+    const std::string frame = wire::encode_frame(h, {}, static_cast<std::uint32_t>(memory_.size()));
     asio::write(sender_, asio::buffer(frame));
   }
   void send(std::size_t bytes) {

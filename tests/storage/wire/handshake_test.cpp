@@ -51,9 +51,7 @@ handshake_step welcome(server_handshake& s, const std::string& frame) {
 /// Nobody has a key, and both are on one machine.
 const peer_proof here{.same_machine = true};
 
-peer_proof proven(const key_ptr& key) {
-  return {.wanted = true, .given = key->holder()};
-}
+peer_proof proven(const key_ptr& key) { return {.wanted = true, .given = key->holder()}; }
 
 /// Runs both sides against each other and returns what the client and the server think of it.
 struct outcome {
@@ -202,8 +200,7 @@ TEST_CASE("malformed messages are refused at every step") {
   const auto broken = [&](std::string s) {
     const auto n = ooc::testing::between(random, 1, 4);
     for (std::uint64_t i = 0; i < n; ++i)
-      s[ooc::testing::between(random, 0, s.size() - 1)] ^=
-          static_cast<char>(ooc::testing::between(random, 1, 255));
+      s[ooc::testing::between(random, 0, s.size() - 1)] ^= static_cast<char>(ooc::testing::between(random, 1, 255));
     if (random() % 4 == 0) s.resize(ooc::testing::between(random, 0, s.size()));
     return s;
   };

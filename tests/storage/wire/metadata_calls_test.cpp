@@ -65,16 +65,42 @@ std::vector<wire::any_call> one_of_each() {
   entry_change both = owner_change(1, 2);
   both.mode = 0600;
   using enum file_state;
-  return {calls::lookup{path}, calls::lookup{id}, calls::lookup{name}, calls::open{path, true, true}, calls::find{7},
-          calls::list{path, "c"}, calls::list{id, "c"}, calls::ids{committed, 7}, calls::ids{unfinished, 7},
-          calls::ids{dead, 7}, calls::capability{7, right_resize, 8}, calls::capability{7, right_remove}, calls::sync{},
-          wire::take_lease{1, 7, wire::lease_kind::size}, wire::drop_lease{1, true}, wire::goodbye{},
-          calls::create{path, file}, calls::commit{7}, calls::abandon{7}, calls::forget{7},
-          calls::make_folder{path, 0755, true}, calls::make{name, {}}, calls::link{7, name}, calls::move{path, "d", false},
-          calls::move{name, name, true}, calls::remove{path}, calls::unlink{name, true},
-          calls::set_size{7, 8, {8}, 9, 10}, calls::set_generation{7, 9, 10}, calls::set_in_progress{7, "sorted"},
-          calls::change{id, both}, calls::change{path, mode_change(0600)}, calls::change{path, owner_change(1, 2)},
-          calls::set_attribute{path, "k", "v"}, calls::set_attribute{id, "k", "v"}, calls::remove_attribute{path, "k"},
+  return {calls::lookup{path},
+          calls::lookup{id},
+          calls::lookup{name},
+          calls::open{path, true, true},
+          calls::find{7},
+          calls::list{path, "c"},
+          calls::list{id, "c"},
+          calls::ids{committed, 7},
+          calls::ids{unfinished, 7},
+          calls::ids{dead, 7},
+          calls::capability{7, right_resize, 8},
+          calls::capability{7, right_remove},
+          calls::sync{},
+          wire::take_lease{1, 7, wire::lease_kind::size},
+          wire::drop_lease{1, true},
+          wire::goodbye{},
+          calls::create{path, file},
+          calls::commit{7},
+          calls::abandon{7},
+          calls::forget{7},
+          calls::make_folder{path, 0755, true},
+          calls::make{name, {}},
+          calls::link{7, name},
+          calls::move{path, "d", false},
+          calls::move{name, name, true},
+          calls::remove{path},
+          calls::unlink{name, true},
+          calls::set_size{7, 8, {8}, 9, 10},
+          calls::set_generation{7, 9, 10},
+          calls::set_in_progress{7, "sorted"},
+          calls::change{id, both},
+          calls::change{path, mode_change(0600)},
+          calls::change{path, owner_change(1, 2)},
+          calls::set_attribute{path, "k", "v"},
+          calls::set_attribute{id, "k", "v"},
+          calls::remove_attribute{path, "k"},
           calls::remove_attribute{id, "k"}};
 }
 
@@ -86,7 +112,8 @@ std::string full_reply(const wire::any_call& c) {
   wire::call_reply r;
   std::visit([&]<class Call>(const Call&) { r.answer = std::get<answer_of<Call>>(all); }, c);
   if (std::holds_alternative<calls::set_generation>(c)) r.answer = false;
-  if (std::holds_alternative<wire::take_lease>(c)) r.lease = {true, true, {"somebody", std::chrono::milliseconds(1), ""}};
+  if (std::holds_alternative<wire::take_lease>(c))
+    r.lease = {true, true, {"somebody", std::chrono::milliseconds(1), ""}};
   return wire::encode(c, r);
 }
 

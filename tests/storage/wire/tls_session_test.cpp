@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <array>
+#include <catch2/catch.hpp>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -31,8 +31,7 @@ namespace {
 struct sockets {
   explicit sockets(bool blocking = false) {
     int two[2];
-    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | (blocking ? 0 : SOCK_NONBLOCK), 0,
-                         two) == 0);
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | (blocking ? 0 : SOCK_NONBLOCK), 0, two) == 0);
     left = file_descriptor(two[0]);
     right = file_descriptor(two[1]);
   }
@@ -145,8 +144,8 @@ TEST_CASE("who writes another user, group or serial into an identity has no secr
     return access_key::read(file);
   };
   const std::string start = "oocarray-3:user:alice:1000:100:";
-  for (const std::string to : {"oocarray-3:user:alice:0:100:", "oocarray-3:user:bob:1000:100:",
-                               "oocarray-3:user:alice:1000:100,0:"}) {
+  for (const std::string to :
+       {"oocarray-3:user:alice:0:100:", "oocarray-3:user:bob:1000:100:", "oocarray-3:user:alice:1000:100,0:"}) {
     meeting m(forged(start, to), cluster);
     CHECK_FALSE(m.shake_hands());
     CHECK(says(m.server.fault(), "wrong cluster key"));

@@ -14,10 +14,9 @@ namespace ooc::testing {
 
 struct faulty_store {
   memory_store behind{1};
-  std::shared_ptr<storage::faulty_io_service> node =
-      std::make_shared<storage::faulty_io_service>(behind.nodes[0]);
-  std::shared_ptr<storage::store_core> core = std::make_shared<storage::store_core>(
-      "memory:", "test", behind.metadata, storage::striped_file::nodes{node});
+  std::shared_ptr<storage::faulty_io_service> node = std::make_shared<storage::faulty_io_service>(behind.nodes[0]);
+  std::shared_ptr<storage::store_core> core =
+      std::make_shared<storage::store_core>("memory:", "test", behind.metadata, storage::striped_file::nodes{node});
 
   ooc::store handle() const { return ooc::store(core); }
   /// Stripe objects that there are.

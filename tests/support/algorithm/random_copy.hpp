@@ -18,9 +18,8 @@ namespace ooc::testing {
 /// The rank's own elements, which is all of them without a group.
 template <class T, std::size_t N, class Layout>
 void fill(ooc_array<T, N, Layout>& a, std::uint64_t salt) {
-  for_each_element<N>(a.local_box(), a.extents(), [&](const coordinates<N>& c, std::size_t n) {
-    a.element(c) = value_of<T>(n + salt);
-  });
+  for_each_element<N>(a.local_box(), a.extents(),
+                      [&](const coordinates<N>& c, std::size_t n) { a.element(c) = value_of<T>(n + salt); });
 }
 
 template <class T, class U, std::size_t N, class From, class To>
@@ -91,8 +90,8 @@ struct random_copy {
         s[j] = c[k] - where[k] + which.lower[j];
         copied = copied && c[k] >= where[k] && c[k] - where[k] < which.extent(j);
       }
-      const U expected = copied ? static_cast<U>(value_of<T>(linear_index<N>(s, from) + source_salt))
-                                : value_of<U>(n + target_salt);
+      const U expected =
+          copied ? static_cast<U>(value_of<T>(linear_index<N>(s, from) + source_salt)) : value_of<U>(n + target_salt);
       count += std::memcmp(&b.element(c), &expected, sizeof(U)) != 0;
     });
     for_each_element<N>(a.whole(), from, [&](const coordinates<N>& c, std::size_t n) {

@@ -86,7 +86,9 @@ void pass_at_random(std::mt19937_64& g, const store& st, const std::string& name
   const auto most = [](double x, double y) { return std::max(x, y); };
   double largest = std::numeric_limits<double>::lowest();
   for (std::size_t n = 0; n < a.size(); ++n) largest = std::max(largest, std::abs(exact(n)));
-  CHECK(transform_reduce(c, 0.0, most, [](double) { return 0.0; }, options).value == 0.0);
+  CHECK(transform_reduce(
+            c, 0.0, most, [](double) { return 0.0; }, options)
+            .value == 0.0);
   CHECK(transform_reduce(
             a, 0.0, most, [](double x) { return std::abs(x); }, options)
             .value == largest);

@@ -57,10 +57,10 @@ struct random_sweep {
     for (auto r : radius) s << ' ' << r;
     s << ", periodic";
     for (auto b : boundaries) s << ' ' << (b == boundary::periodic);
-    s << ", steps " << steps << ", every " << every << ", edges " << edges << ", coefficient "
-      << coefficient << ", fuse " << options.fuse << ", threads " << options.threads << ", group "
-      << options.group << ", piece " << options.piece << ", mark " << options.mark << ", width "
-      << options.width << ", edges in parts " << edges_in_parts;
+    s << ", steps " << steps << ", every " << every << ", edges " << edges << ", coefficient " << coefficient
+      << ", fuse " << options.fuse << ", threads " << options.threads << ", group " << options.group << ", piece "
+      << options.piece << ", mark " << options.mark << ", width " << options.width << ", edges in parts "
+      << edges_in_parts;
     return s.str();
   }
 
@@ -132,8 +132,7 @@ struct swept_in_memory {
 };
 
 template <std::size_t N>
-swept_in_memory step_by_step(const random_sweep<N>& s, std::vector<double> a,
-                             const std::vector<double>& c) {
+swept_in_memory step_by_step(const random_sweep<N>& s, std::vector<double> a, const std::vector<double>& c) {
   swept_in_memory result;
   std::array<std::size_t, N> stride{};
   std::size_t n = 1;
@@ -149,8 +148,8 @@ swept_in_memory step_by_step(const random_sweep<N>& s, std::vector<double> a,
       bool inside = true;
       for (std::size_t k = 0; k < N; ++k) {
         i[k] = e / stride[k] % s.extents[k];
-        inside = inside && (s.boundaries[k] == boundary::periodic ||
-                            (i[k] >= s.radius[k] && i[k] + s.radius[k] < s.extents[k]));
+        inside = inside &&
+                 (s.boundaries[k] == boundary::periodic || (i[k] >= s.radius[k] && i[k] + s.radius[k] < s.extents[k]));
       }
       const auto neighbour = [&](const std::vector<double>& x, std::size_t k, std::ptrdiff_t d) {
         const auto extent = static_cast<std::ptrdiff_t>(s.extents[k]);
@@ -192,9 +191,7 @@ void with_stencil(const random_sweep<N>& s, const Coefficient* c, Use use) {
       compute(out.value(), [](const auto& x, std::size_t, std::ptrdiff_t d) { return x[d]; });
     else if constexpr (N == 2)
       for (auto j = out.lower(1); j < out.upper(1); ++j)
-        compute(out[j], [j](const auto& x, std::size_t k, std::ptrdiff_t d) {
-          return k == 0 ? x[d][j] : x[0][j + d];
-        });
+        compute(out[j], [j](const auto& x, std::size_t k, std::ptrdiff_t d) { return k == 0 ? x[d][j] : x[0][j + d]; });
     else
       for (auto j = out.lower(1); j < out.upper(1); ++j)
         for (auto l = out.lower(2); l < out.upper(2); ++l)
