@@ -1,5 +1,6 @@
 #include "runtime/blocks/address_room.hpp"
 
+#include <malloc.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -43,16 +44,22 @@ std::uint64_t address_room::guard_beside(std::uint64_t bytes, std::uint64_t most
   return std::min(most, (left - bytes - kept_of(limit)) / 2 / sys::huge_page * sys::huge_page);
 }
 
+void spare_addresses() noexcept {
+#ifdef M_ARENA_MAX
+  ::mallopt(M_ARENA_MAX, 1);
+#endif
+}
+
 void refuse_addresses(const std::string& what, std::uint64_t bytes) {
   const std::string why = std::generic_category().message(errno);
   const address_room room = address_room::now();
-  refuse(ENOMEM,
-         what + " takes " + std::to_string(bytes) + " bytes of addresses, " +
-             (room.limit == address_room::no_limit
-                  ? "which the system does not give (" + why + ")"
-                  : "and of the " + std::to_string(room.limit) + " that the process may have (ulimit -v) " +
-                        std::to_string(room.left) + " are left, some of which the program needs: raise that limit, or " +
-                        "give the runtime less memory"));
+  refuse(ENOMEM, what + " takes " + std::to_string(bytes) + " bytes of addresses, " +
+                     (room.limit == address_room::no_limit
+                          ? "which the system does not give (" + why + ")"
+                          : "and of the " + std::to_string(room.limit) + " that the process may have (ulimit -v) " +
+                                std::to_string(room.left) +
+                                " are left, some of which the program needs: raise that limit, or " +
+                                "give the runtime less memory"));
 }
 
 }  // namespace ooc::detail

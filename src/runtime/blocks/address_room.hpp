@@ -2,10 +2,11 @@
 //
 // An array takes addresses for its elements, for tables, and with the first array of a block size for the frames of the
 // budget; the guards around its elements take more.  Without a limit they cost nothing.  Under one they are missing for
-// everything else: stacks of threads, the heap.  So the guards shrink first, then an array does without grains, and one
-// that still leaves too little is refused.
+// everything else: stacks of threads, the heap.  So the guards shrink first, then an array does without grains and the
+// allocator without an arena for each thread, and an array that still leaves too little is refused.
 //
-// Threads: any; what is read may have changed when it is used, and a mapping may fail all the same (refuse_addresses()).
+// Threads: any; what is read may have changed when it is used, and a mapping may fail all the same
+// (refuse_addresses()).
 #pragma once
 
 #include <cstdint>
@@ -29,6 +30,10 @@ struct address_room {
   /// How many of `most` there may be on each side of what takes `bytes`, so that it does.
   std::uint64_t guard_beside(std::uint64_t bytes, std::uint64_t most) const noexcept;
 };
+
+/// Has the threads that begin from now on share an arena of malloc where they would take one each (64 MiB of addresses
+/// in glibc), so that two of them do not take what is left of a low limit.
+void spare_addresses() noexcept;
 
 /// Throws usage_error (ENOMEM): "<what> takes <bytes> bytes of addresses", the limit, and the remedy.  Where there
 /// is no limit, it is errno that says why they could not be had.

@@ -37,13 +37,11 @@ void give_up_table(const segment_state& s) noexcept OOC_NO_THREAD_SAFETY_ANALYSI
 /// blocks, and who limits buffers means blocks: these come whole.
 bool may_have_grains(const segment_options& o) noexcept {
   constexpr std::uint64_t worth_it = 16;  // grains in a block
-  return o.grains && o.block_bytes >= worth_it * grain_bytes && o.block_bytes % grain_bytes == 0 &&
-         !o.shared && !o.note_reads && !o.pinned_only && !o.max_resident;
+  return o.grains && o.block_bytes >= worth_it * grain_bytes && o.block_bytes % grain_bytes == 0 && !o.shared &&
+         !o.note_reads && !o.pinned_only && !o.max_resident;
 }
 
-void give_up_addresses(const segment_state& s) noexcept {
-  sys::unmap(s.base - s.guard, s.reserved + 2 * s.guard);
-}
+void give_up_addresses(const segment_state& s) noexcept { sys::unmap(s.base - s.guard, s.reserved + 2 * s.guard); }
 
 /// The blocks among `which` that are marked, which they are no longer.
 std::vector<block_range> take_marks(segment_state& s, std::span<const block_range> which,
@@ -71,10 +69,10 @@ bool reserve(pager& p, segment_state& s) {
            p.addresses_for_frames(s.options.block_bytes, in_grains);
   };
   const address_room room = address_room::now();
-  const bool with_grains =
-      may_have_grains(s.options) && p.grains().possible() && room.has_plenty(needed(true));
+  const bool with_grains = may_have_grains(s.options) && p.grains().possible() && room.has_plenty(needed(true));
   const std::string what = "array '" + s.options.name + "' with the frames of its blocks";
   if (!room.has(needed(with_grains))) refuse_addresses(what, needed(false));
+  if (!room.has_plenty(needed(with_grains))) spare_addresses();
   s.guard = room.guard_beside(needed(with_grains), guard_bytes);
   std::byte* reserved = sys::map_aligned(s.reserved + 2 * s.guard, alignment, PROT_NONE);
   if (!reserved && s.guard) {
@@ -92,16 +90,14 @@ segment::segment(detail::pager& p, segment_options o, block_source& source)
     : pager_(p), state_(std::make_unique<segment_state>()) {
   segment_state& s = *state_;
   if (o.block_bytes == 0 || o.block_bytes % page_bytes)
-    throw usage_error(errc::invalid_request, "array '" + o.name + "': a block of " +
-                                                 std::to_string(o.block_bytes) +
+    throw usage_error(errc::invalid_request, "array '" + o.name + "': a block of " + std::to_string(o.block_bytes) +
                                                  " bytes is not a multiple of 4096 bytes");
   o.max_blocks = std::max({o.max_blocks, o.blocks, std::uint64_t{1}});
-  if (o.max_resident && !o.pinned_only)
-    o.max_resident = std::max(o.max_resident, frame_needs::blocks);
+  if (o.max_resident && !o.pinned_only) o.max_resident = std::max(o.max_resident, frame_needs::blocks);
   if (o.max_blocks > max_segment_bytes / o.block_bytes)
-    throw usage_error(errc::invalid_request,
-                      "array '" + o.name + "': " + std::to_string(o.max_blocks) + " blocks of " +
-                          std::to_string(o.block_bytes) + " bytes exceed the 64 TiB of addresses");
+    throw usage_error(errc::invalid_request, "array '" + o.name + "': " + std::to_string(o.max_blocks) + " blocks of " +
+                                                 std::to_string(o.block_bytes) +
+                                                 " bytes exceed the 64 TiB of addresses");
   s.options = std::move(o);
   s.source = &source;
   s.set_blocks(s.options.blocks, s.options.bytes);
@@ -152,29 +148,18 @@ segment::~segment() {
 void segment::close(bool with_runtime) noexcept {
   segment_state& s = *state_;
   if (closed() || fault_handler::in_forked_child()) return;
-  s.use.store(with_runtime ? segment_use::closed_with_runtime : segment_use::closed,
-              std::memory_order_release);
+  s.use.store(with_runtime ? segment_use::closed_with_runtime : segment_use::closed, std::memory_order_release);
   pager_.remove(s);
   give_up_table(s);
   if (grains_) give_up_table(*grains_);
 }
 
-bool segment::closed() const noexcept {
-  return state_->use.load(std::memory_order_acquire) != segment_use::open;
-}
+bool segment::closed() const noexcept { return state_->use.load(std::memory_order_acquire) != segment_use::open; }
 
-std::byte* segment::base() const noexcept {
-  return state_->base;
-}
-std::uint64_t segment::block_bytes() const noexcept {
-  return state_->options.block_bytes;
-}
-std::uint64_t segment::blocks() const noexcept {
-  return state_->blocks;
-}
-std::uint64_t segment::dirty_blocks() const {
-  return state_->dirty + (grains_ ? grains_->dirty.load() : 0);
-}
+std::byte* segment::base() const noexcept { return state_->base; }
+std::uint64_t segment::block_bytes() const noexcept { return state_->options.block_bytes; }
+std::uint64_t segment::blocks() const noexcept { return state_->blocks; }
+std::uint64_t segment::dirty_blocks() const { return state_->dirty + (grains_ ? grains_->dirty.load() : 0); }
 
 failure segment::writeback() {
   fault_handler::reclaim();
@@ -226,9 +211,7 @@ void segment::advise(access_pattern p) {
   pager_.advise(*state_, p);
 }
 
-void segment::set_read_ahead(std::uint64_t bytes) {
-  pager_.set_read_ahead(*state_, bytes);
-}
+void segment::set_read_ahead(std::uint64_t bytes) { pager_.set_read_ahead(*state_, bytes); }
 
 void segment::serve_read_of(const std::byte* element) {
   pager_.bring_in(*state_, static_cast<std::uint64_t>(element - base()), touch::read);
@@ -263,9 +246,7 @@ void segment::clear_promises() {
   pager_.clear_promises(*state_, {&all, 1});
 }
 
-void segment::clear_promises(std::span<const block_range> which) {
-  pager_.clear_promises(*state_, which);
-}
+void segment::clear_promises(std::span<const block_range> which) { pager_.clear_promises(*state_, which); }
 
 // The first block that ends elsewhere, or not at all, where there are to be so many.
 block_index segment::edge(std::uint64_t blocks, std::uint64_t bytes) const noexcept {
