@@ -205,7 +205,7 @@ void live_file::ended(const outgoing_write& w, int error) {
   sending_ -= w.bytes();
   unpublished_.stored(w.stored());
   if (error == 0) return;
-  if (w.stored().end == 0 && (error == ENOSPC || error == EFBIG)) unpublished_.refused(w.begin());
+  if (error == ENOSPC || error == EFBIG) unpublished_.refused(std::max(w.begin(), w.stored().end));
   error_ = error;
   ++errors_;
 }
@@ -220,7 +220,7 @@ void live_file::write(std::uint64_t offset, std::span<const std::byte> bytes, bo
   bool wait = through, no_memory = false;
   {
     const lock_guard lock(mutex_);
-    const auto seal_to_send = [&] {
+    const auto seal_to_send = [&]() OOC_REQUIRES(mutex_) {
       full.emplace_back();  // before anything leaves the buffer
       full.back() = seal();
     };
