@@ -421,3 +421,37 @@ TEST_CASE("an array that could not be opened for writing stays free for others")
   file->close(true);
   CHECK(store.metadata->claim_writer(id, false));
 }
+
+TEST_CASE("appended bytes behind a write that was stored in part leave no hole") {
+  constexpr std::size_t mebibyte = 1 << 20;
+  memory_store store{1};
+  const auto node = std::make_shared<storage::faulty_io_service>(store.nodes[0]);
+  store.core =
+      std::make_shared<storage::store_core>("memory:", "test", store.metadata, storage::striped_file::nodes{node});
+  job_threads<> jobs{1};
+  storage::new_file made;
+  made.striping = {.sn = 0, .nn = 1, .sf = 4096};
+  const storage::file_id id = store.core->create("f", made).meta.id;
+  const auto file = std::make_shared<live_file>(store.core, jobs, id);
+  file->open(true);
+  const std::string bytes(mebibyte, 'a');
+  const auto append = [&](std::uint64_t at) {
+    file->write(at, std::as_bytes(std::span(bytes)), false, [](int error) { CHECK(error == 0); });
+  };
+  REQUIRE(file->allocate(mebibyte + mebibyte / 2, true) == 0);
+  append(0);
+  REQUIRE(file->flush_and_wait() == 0);
+  node->add({.call = storage::io_call::write, .hold = true});
+  store.nodes[0]->fail(operation::resize, std::make_error_code(std::errc::no_space_on_device));
+  append(mebibyte);  // the first half of it has room
+  REQUIRE(soon([&] { return node->held() == 1; }));
+  store.nodes[0]->heal();
+  append(2 * mebibyte);
+  node->clear();
+  node->release();
+  (void)file->flush_and_wait();
+  std::uint64_t seen = 0;
+  CHECK(file->take_error(seen) == ENOSPC);
+  CHECK(file->size() == mebibyte + mebibyte / 2);
+  file->close(true);
+}
