@@ -26,16 +26,6 @@ namespace {
 constexpr std::uint32_t max_payload = storage::io_part::max_bytes + (1 << 16);
 constexpr auto handshake_limit = 10s;
 
-std::uint32_t rights_for(frame_kind kind) {
-  switch (kind) {
-    case frame_kind::create: return wire::right_make;
-    case frame_kind::remove: return wire::right_remove;
-    case frame_kind::verify: return wire::right_read;
-    case frame_kind::resize: return wire::right_resize;
-    default: return wire::right_write;
-  }
-}
-
 }  // namespace
 
 session::session(session_host& host, std::shared_ptr<wire::stream_socket> socket, std::chrono::milliseconds window)
@@ -135,28 +125,16 @@ void session::say_busy(std::uint64_t id) {
 }
 
 asio::awaitable<void> session::serve(const frame_header& h) {
-  switch (h.kind) {
-    case frame_kind::more: co_await reader_.receive_body(h); co_return co_await writes_->receive_more(h);
-    case frame_kind::write:
-      reader_.limit_window(with_->host().connections() <= wire::receive_window::most_at_once);
-      break;
-    case frame_kind::read:
-    case frame_kind::create:
-    case frame_kind::resize:
-    case frame_kind::remove:
-    case frame_kind::advance:
-    case frame_kind::prepare:
-    case frame_kind::roll_back:
-    case frame_kind::sync:
-    case frame_kind::verify:
-    case frame_kind::list:
-    case frame_kind::stats:
-    case frame_kind::fence:
-    case frame_kind::ping:
-      if (h.payload_bytes != 0) broken("a " + wire::kind_name(h.kind) + " with a payload");
-      break;
-    default: broken("a " + wire::kind_name(h.kind) + " is nothing for an I/O server");
+  if (h.kind == frame_kind::more) {
+    co_await reader_.receive_body(h);
+    co_return co_await writes_->receive_more(h);
   }
+  if (wire::served(h.kind) == nullptr && h.kind != frame_kind::stats && h.kind != frame_kind::fence)
+    broken("a " + wire::kind_name(h.kind) + " is nothing for an I/O server");
+  if (h.kind == frame_kind::write)
+    reader_.limit_window(with_->host().connections() <= wire::receive_window::most_at_once);
+  else if (h.payload_bytes != 0)
+    broken("a " + wire::kind_name(h.kind) + " with a payload");
   // The ids of all stripe objects may be many.
   const std::uint64_t bytes =
       h.kind == frame_kind::list ? request_context::most_memory(h) : request_context::memory_for(h);
@@ -208,16 +186,9 @@ asio::awaitable<void> session::start_transfer(const frame_header& h, fair_share:
 
 void session::start_other(const frame_header& h) {
   try {
-    switch (h.kind) {
-      case frame_kind::ping: return with_->reply(h.id, {});
-      case frame_kind::stats: return with_->reply(h.id, {}, wire::encode(with_->host().statistics()));
-      case frame_kind::fence: return start_fence(h.id, wire::decode_fence(reader_.body()));
-      case frame_kind::list:
-        return with_->node()->list([with = with_, id = h.id](const failure& f, std::vector<storage::file_id> ids) {
-          with->reply(id, f, wire::encode_ids(ids));
-        });
-      default: start_on_object(h, wire::decode_io_request(reader_.body()));
-    }
+    if (h.kind == frame_kind::stats) return with_->reply(h.id, {}, wire::encode(with_->host().statistics()));
+    if (h.kind == frame_kind::fence) return start_fence(h.id, wire::decode_fence(reader_.body()));
+    start_call(h.id, *wire::served(h.kind));
   } catch (const error& e) {
     with_->reply(h.id, {e.code(), e.what()});
   } catch (const std::exception& e) {
@@ -231,31 +202,28 @@ void session::start_fence(std::uint64_t id, const std::vector<std::uint64_t>& co
   with_->host().fence(client().client, connections, [with = with_, id] { with->reply(id, {}); });
 }
 
-void session::start_on_object(const frame_header& h, wire::io_request r) {
-  const auto node = with_->node();
-  const auto answer = [with = with_, id = h.id](const failure& f) { with->reply(id, f); };
-  const std::uint32_t rights = rights_for(h.kind);
-  if (h.kind == frame_kind::remove) {  // only the id of the file counts
-    if (const failure f = with_->host().check_capability(r.capability, r.file, rights, with_->user())) return answer(f);
-    return node->remove(r.file, answer);
+void session::start_call(std::uint64_t id, const wire::served_call& c) {
+  storage::node_call call;
+  if (c.rights != 0) {
+    wire::io_request r = wire::decode_io_request(reader_.body());
+    const bool removes = c.call == storage::io_kind::remove;
+    failure refused;
+    for (const auto right :
+         {wire::right_make, wire::right_remove, wire::right_resize, wire::right_write, wire::right_read}) {
+      if ((c.rights & right) == 0) continue;
+      refused =
+          removes ? with_->host().check_capability(r.capability, r.file, right, with_->user()) : with_->check(r, right);
+      if (!refused) break;
+    }
+    if (refused) return with_->reply(id, refused);
+    if (removes) r.stripe_index = 0;  // only the id of the file counts
+    call = std::move(r);
   }
-  failure refused = with_->check(r, rights);
-  // A reader may also wait until the writes of others are durable.
-  if (refused && h.kind == frame_kind::sync) refused = with_->check(r, wire::right_read);
-  if (refused) return answer(refused);
-  switch (h.kind) {
-    case frame_kind::create: return node->create(r.file, r.stripe_index, answer);
-    case frame_kind::resize: return node->resize(r.file, r.stripe_index, r.old_size, answer);
-    case frame_kind::advance: return node->advance(r.file, r.stripe_index, answer);
-    case frame_kind::prepare: return node->prepare(r.file, r.stripe_index, answer);
-    case frame_kind::roll_back: return node->roll_back(r.file, r.stripe_index, answer);
-    case frame_kind::sync: return node->sync(r.file, r.stripe_index, answer);
-    default:
-      return node->verify(r.file, r.stripe_index,
-                          [with = with_, id = h.id](const failure& f, const storage::verify_report& report) {
-                            with->reply(id, f, wire::encode(report));
-                          });
-  }
+  call.kind = c.call;
+  call.answer = std::make_shared<storage::node_answer>();
+  with_->node()->answer(call, [with = with_, id, kind = call.kind, told = call.answer](const failure& f) {
+    with->reply(id, f, wire::encode_answer(kind, *told));
+  });
 }
 
 }  // namespace ooc::iod

@@ -17,6 +17,7 @@
 #include "daemon/transfer_watch.hpp"
 #include "iod/incoming_writes.hpp"
 #include "iod/request_context.hpp"
+#include "storage/wire/node_calls.hpp"
 
 namespace ooc::iod {
 
@@ -60,7 +61,7 @@ class session : public std::enable_shared_from_this<session> {
   boost::asio::awaitable<void> start_transfer(const wire::frame_header& h, fair_share::claim memory);
   void start_other(const wire::frame_header& h);
   void start_fence(std::uint64_t id, const std::vector<std::uint64_t>& connections);
-  void start_on_object(const wire::frame_header& h, wire::io_request r);
+  void start_call(std::uint64_t id, const wire::served_call& c);
 
   const std::shared_ptr<wire::stream_socket> socket_;
   const request_context_ptr with_;

@@ -23,11 +23,12 @@ void attempt(Decode decode) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::string_view body(reinterpret_cast<const char*>(data) + 1, size - 1);
+  storage::node_answer answer;
   attempt([&] {
     switch (data[0] % 8) {
       case 0: return (void)wire::decode_failure(body);
-      case 1: return (void)wire::decode_verify_report(body);
-      case 2: return (void)wire::decode_ids(body);
+      case 1: return wire::decode_answer(storage::io_kind::verify, body, answer);
+      case 2: return wire::decode_answer(storage::io_kind::list, body, answer);
       case 3: return (void)wire::decode_fence(body);
       case 4: return (void)wire::decode_statistics(body);
       default:  // the one that has the most to get wrong

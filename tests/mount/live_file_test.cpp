@@ -286,7 +286,7 @@ TEST_CASE("what is written again after it found no room is in the file, with wha
   CAPTURE(first, refused, again);
   REQUIRE(f.write(first, a) == 0);
   for (const auto& node : f.store.nodes)
-    node->fail(operation::write, std::make_error_code(std::errc::no_space_on_device));
+    node->fail(io_kind::write, std::make_error_code(std::errc::no_space_on_device));
   REQUIRE(f.write(refused, b) == 0);
   REQUIRE(soon([&] { return f.file->errors_so_far() != 0; }));
   for (const auto& node : f.store.nodes) node->heal();
@@ -409,12 +409,12 @@ TEST_CASE("an array that could not be opened for writing stays free for others")
   const storage::file_id id = store.core->create("f", made).meta.id;
   const auto file = std::make_shared<live_file>(store.core, jobs, id);
   file->open(false);  // somebody reads it, before and after
-  node->add({.call = storage::io_call::advance, .times = 1, .error = std::make_error_code(std::errc::io_error)});
+  node->add({.call = storage::io_kind::advance, .times = 1, .error = std::make_error_code(std::errc::io_error)});
   CHECK_THROWS_AS(file->open(true), ooc::error);
   CHECK(store.metadata->claim_writer(id, false));
   file->open(true);
   CHECK_FALSE(store.metadata->claim_writer(id, false));
-  node->add({.call = storage::io_call::advance, .times = 1, .error = std::make_error_code(std::errc::io_error)});
+  node->add({.call = storage::io_kind::advance, .times = 1, .error = std::make_error_code(std::errc::io_error)});
   file->open(true);  // the second writer needs nothing new
   file->close(true);
   CHECK_FALSE(store.metadata->claim_writer(id, false));
@@ -441,8 +441,8 @@ TEST_CASE("appended bytes behind a write that was stored in part leave no hole")
   REQUIRE(file->allocate(mebibyte + mebibyte / 2, true) == 0);
   append(0);
   REQUIRE(file->flush_and_wait() == 0);
-  node->add({.call = storage::io_call::write, .hold = true});
-  store.nodes[0]->fail(operation::resize, std::make_error_code(std::errc::no_space_on_device));
+  node->add({.call = storage::io_kind::write, .hold = true});
+  store.nodes[0]->fail(io_kind::resize, std::make_error_code(std::errc::no_space_on_device));
   append(mebibyte);  // the first half of it has room
   REQUIRE(soon([&] { return node->held() == 1; }));
   store.nodes[0]->heal();

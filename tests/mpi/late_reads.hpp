@@ -38,9 +38,9 @@ class late_reads final : public forwarded_node {
     for (const auto& answer : answers) answer();
   }
 
-  void read(storage::shape_ptr file, std::uint32_t turn, storage::request_ptr r, std::byte* memory,
-            storage::completion done) override {
-    forwarded_node::read(std::move(file), turn, std::move(r), memory, [this, done = std::move(done)](const failure& f) {
+  void answer(storage::node_call call, storage::completion done) override {
+    if (call.kind != storage::io_kind::read) return forwarded_node::answer(std::move(call), std::move(done));
+    forwarded_node::answer(std::move(call), [this, done = std::move(done)](const failure& f) {
       {
         const std::lock_guard lock(mutex_);
         if (holding_) {

@@ -244,12 +244,12 @@ TEST_CASE("a durable sync asks each node once for all ranks, and its failure is 
   };
   write_part(1);
   a.sync();
-  CHECK(nodes.calls(storage::io_call::sync) == 0);
+  CHECK(nodes.calls(storage::io_kind::sync) == 0);
   write_part(2);
   a.sync(durable);
-  CHECK(nodes.calls(storage::io_call::sync) == (g->rank() == 0 ? nodes.nodes.size() : 0));
+  CHECK(nodes.calls(storage::io_kind::sync) == (g->rank() == 0 ? nodes.nodes.size() : 0));
   CHECK(sees(2));
-  nodes.fail({.call = storage::io_call::sync, .times = 1, .error = std::make_error_code(std::errc::io_error)});
+  nodes.fail({.call = storage::io_kind::sync, .times = 1, .error = std::make_error_code(std::errc::io_error)});
   write_part(3);
   const std::string text = message_of<io_error>([&] { a.sync(durable); });
   CHECK_THAT(text, Catch::Contains("'durable/a' cannot be made durable"));

@@ -152,7 +152,7 @@ TEST_CASE("what one rank cancels, or cannot write, ends the product on all and l
   const bool mine = group->rank() + 1 == group->size();
   const auto spoil = [&](const pass_progress& p) { return !mine || !cancels || p.part() < 0.9; };
   if (mine && !cancels)
-    nodes.fail({.call = storage::io_call::write, .error = std::make_error_code(std::errc::io_error)});
+    nodes.fail({.call = storage::io_kind::write, .error = std::make_error_code(std::errc::io_error)});
   if (cancels)
     CHECK_THROWS_WITH(multiply(m.a, m.b, m.c, {.threads = 2, .progress = spoil}), Catch::Contains("cancelled"));
   else
@@ -179,7 +179,7 @@ TEST_CASE("a rank that cannot read its share of b ends the product on all, and n
   runtime rt(memory(nodes.handle.core()->staging_bytes() + 32 * 4_KiB + 250_KiB, 1));
   three_matrices m(rt, nodes.handle, group, g);
   if (group->rank() == group->size() / 2)
-    nodes.fail({.call = storage::io_call::read, .error = std::make_error_code(std::errc::io_error)});
+    nodes.fail({.call = storage::io_kind::read, .error = std::make_error_code(std::errc::io_error)});
   CHECK_THROWS_AS(multiply(m.a, m.b, m.c), io_error);
   nodes.clear();
   m.c.close();

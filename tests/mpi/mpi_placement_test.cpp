@@ -36,8 +36,10 @@ std::vector<std::uint64_t> traffic(const store& s) {
 class somewhere final : public testing::forwarded_node {
  public:
   somewhere(std::shared_ptr<storage::io_service> inner, bool near) : forwarded_node(std::move(inner)), near_(near) {}
-  void find_locality(std::function<void(const failure&, storage::locality)> done) override {
-    done({}, near_ ? storage::locality::host : storage::locality::network);
+  void answer(storage::node_call call, storage::completion done) override {
+    if (call.kind != storage::io_kind::find_locality) return forwarded_node::answer(std::move(call), std::move(done));
+    call.answer->distance = near_ ? storage::locality::host : storage::locality::network;
+    done({});
   }
 
  private:

@@ -188,7 +188,7 @@ TEST_CASE("a node that cannot grow is the same error on all ranks, and nothing h
   matrix a(rt, nodes.handle, "full/a", create, {20, columns}, with(g));
   write_part(a, 5);
   nodes.fail(
-      {.call = storage::io_call::resize, .times = 1, .error = std::make_error_code(std::errc::no_space_on_device)});
+      {.call = storage::io_kind::resize, .times = 1, .error = std::make_error_code(std::errc::no_space_on_device)});
   const std::string text = message_of<io_error>([&] { a.resize(300); });
   CHECK_THAT(text, Contains("resizing failed") && Contains("No space left"));
   if (g->size() > 1) CHECK_THAT(text, Contains("rank 0: "));
@@ -196,7 +196,7 @@ TEST_CASE("a node that cannot grow is the same error on all ranks, and nothing h
   CHECK(a.extent(0) == 20);
   CHECK(wrong(std::as_const(a), 20, 5) == 0);
   // Only one rank has spoken to the nodes.
-  if (g->rank() != 0) CHECK(nodes.calls(storage::io_call::resize) == 0);
+  if (g->rank() != 0) CHECK(nodes.calls(storage::io_kind::resize) == 0);
   a.resize(300);
   CHECK(wrong(std::as_const(a), 20, 5) == 0);
 }

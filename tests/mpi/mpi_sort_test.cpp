@@ -208,7 +208,7 @@ TEST_CASE("a rank that fails before the merge ends the sort on all, and the arra
   const auto before = objects(nodes.handle);
   const bool mine = group->rank() == group->size() / 2;
   if (mine && what < 2)
-    nodes.fail({.call = what == 0 ? storage::io_call::read : storage::io_call::write,
+    nodes.fail({.call = what == 0 ? storage::io_kind::read : storage::io_kind::write,
                 .error = std::make_error_code(std::errc::io_error)});
   const auto cancel = [&](const pass_progress&) { return what < 2 || !mine; };
   CHECK_THROWS_AS(sort(m.a, {.progress = cancel}), error);

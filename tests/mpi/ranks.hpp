@@ -56,7 +56,7 @@ struct faulty_store {
   void clear() const {
     for (const auto& n : nodes) n->clear();
   }
-  std::uint64_t calls(storage::io_call c) const {
+  std::uint64_t calls(storage::io_kind c) const {
     std::uint64_t sum = 0;
     for (const auto& n : nodes) sum += n->calls(c);
     return sum;

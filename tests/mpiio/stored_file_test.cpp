@@ -233,16 +233,15 @@ namespace {
 class lingering_node final : public forwarded_node {
  public:
   using forwarded_node::forwarded_node;
-  void write(storage::shape_ptr file, std::uint32_t stripe_index, storage::request_ptr r, const std::byte* memory,
-             storage::completion done) override {
-    forwarded_node::write(std::move(file), stripe_index, std::move(r), memory,
-                          [this, done = std::move(done)](const failure& f) mutable {
-                            done(f);
-                            may_go.wait(false);
-                            done = nullptr;
-                            gone = true;
-                            gone.notify_all();
-                          });
+  void answer(storage::node_call call, storage::completion done) override {
+    if (call.kind != storage::io_kind::write) return forwarded_node::answer(std::move(call), std::move(done));
+    forwarded_node::answer(std::move(call), [this, done = std::move(done)](const failure& f) mutable {
+      done(f);
+      may_go.wait(false);
+      done = nullptr;
+      gone = true;
+      gone.notify_all();
+    });
   }
   std::atomic<bool> may_go = false, gone = false;
 };

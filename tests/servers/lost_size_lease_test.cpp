@@ -194,7 +194,7 @@ class slow_program {
   /// Begins to give `f` a size; returns when that is done, or waits on its way to one of `held`.
   void begin(const char* name, std::uint64_t size, const std::vector<bool>& held) {
     for (std::size_t i = 0; i < held.size(); ++i)
-      if (held[i]) ways_[i]->add({.call = storage::io_call::resize, .times = 1, .hold = true});
+      if (held[i]) ways_[i]->add({.call = storage::io_kind::resize, .times = 1, .hold = true});
     const opened_file f = core_->open(name, storage::open_mode::read_write);
     ended_ = failed_ = false;
     resizing_ = std::thread([this, f, size] {

@@ -9,9 +9,6 @@
 namespace ooc::storage {
 namespace {
 
-constexpr const char* names[io_calls] = {"read", "write",        "creation", "resizing",           "removal",
-                                         "sync", "verification", "listing",  "opening for writing"};
-
 // The first `n` regions that the node with this stripe index has of the request, as a request.
 request prefix_of(const request& r, const striping& s, std::uint32_t stripe_index, std::uint64_t n) {
   std::vector<region> regions;
@@ -70,12 +67,12 @@ void faulty_io_service::release() {
   changed_.notify_all();
 }
 
-std::uint64_t faulty_io_service::calls(io_call kind) const {
+std::uint64_t faulty_io_service::calls(io_kind kind) const {
   std::lock_guard lock(mutex_);
   return calls_[static_cast<unsigned>(kind)];
 }
 
-std::uint64_t faulty_io_service::hits(io_call kind) const {
+std::uint64_t faulty_io_service::hits(io_kind kind) const {
   std::lock_guard lock(mutex_);
   return hits_[static_cast<unsigned>(kind)];
 }
@@ -86,7 +83,7 @@ std::uint64_t faulty_io_service::held() const {
 }
 
 // Counts a call; the rule that hits it, if any.
-std::optional<fault_rule> faulty_io_service::count(io_call kind) {
+std::optional<fault_rule> faulty_io_service::count(io_kind kind) {
   std::lock_guard lock(mutex_);
   const std::uint64_t number = ++calls_[static_cast<unsigned>(kind)];
   for (auto r = rules_.begin(); r != rules_.end(); ++r) {
@@ -133,122 +130,40 @@ void faulty_io_service::run_delayed() {
 }
 
 // What the caller will be told instead of success; nothing if the rule has no error.
-failure faulty_io_service::injected(io_call kind, const std::optional<fault_rule>& rule) const {
+failure faulty_io_service::injected(io_kind kind, const std::optional<fault_rule>& rule) const {
   if (!rule || !rule->error) return {};
-  return {rule->error, "node " + inner_->name() + ": " + names[static_cast<unsigned>(kind)] +
-                           " failed (injected): " + rule->error.message()};
+  return {rule->error,
+          "node " + inner_->name() + ": " + name_of(kind) + " failed (injected): " + rule->error.message()};
 }
 
-void faulty_io_service::read(shape_ptr file, std::uint32_t stripe_index, request_ptr r, std::byte* memory,
-                             completion done) {
-  const auto rule = count(io_call::read);
+void faulty_io_service::answer(node_call call, completion done) {
+  const auto rule = count(call.kind);
   // Completions may outlive the decorator: they hold what they need by value.
-  const failure fault = injected(io_call::read, rule);
+  const failure fault = injected(call.kind, rule);
   dispatch(rule, [=, this, done = std::move(done)]() mutable {
-    if (!rule) return inner_->read(file, stripe_index, r, memory, std::move(done));
-    completion after = [=, done = std::move(done)](const failure& f) {
-      if (!f && rule->flip)
-        if (const auto at = first_byte(*r, file->striping, stripe_index)) memory[*at] ^= std::byte{0x10};
-      done(f ? f : fault);
+    if (!rule) return inner_->answer(std::move(call), std::move(done));
+    const auto flip = [=](std::byte* memory) {
+      if (const auto at = first_byte(*call.wanted, call.file->striping, call.stripe_index))
+        memory[*at] ^= std::byte{0x10};
     };
-    if (!rule->error || rule->error_after) return inner_->read(file, stripe_index, r, memory, std::move(after));
-    if (!rule->regions_before_error) return after({});
-    auto part = prefix_of(*r, file->striping, stripe_index, *rule->regions_before_error);
-    inner_->read(file, stripe_index, std::make_shared<const request>(std::move(part)), memory, std::move(after));
-  });
-}
-
-void faulty_io_service::write(shape_ptr file, std::uint32_t stripe_index, request_ptr r, const std::byte* memory,
-                              completion done) {
-  const auto rule = count(io_call::write);
-  // Completions may outlive the decorator: they hold what they need by value.
-  const failure fault = injected(io_call::write, rule);
-  dispatch(rule, [=, this, done = std::move(done)]() mutable {
-    if (!rule) return inner_->write(file, stripe_index, r, memory, std::move(done));
-    const std::byte* from = memory;
     std::shared_ptr<std::vector<std::byte>> copy;
-    if (rule->flip) {
-      copy = std::make_shared<std::vector<std::byte>>(memory, memory + r->memory_end());
-      if (const auto at = first_byte(*r, file->striping, stripe_index)) (*copy)[*at] ^= std::byte{0x10};
-      from = copy->data();
+    if (rule->flip && call.kind == io_kind::write) {
+      copy = std::make_shared<std::vector<std::byte>>(call.memory, call.memory + call.wanted->memory_end());
+      call.memory = copy->data();
+      flip(call.memory);
     }
-    completion after = [=, done = std::move(done)](const failure& f) {
+    completion after = [=, memory = call.memory, reads = call.kind == io_kind::read,
+                        done = std::move(done)](const failure& f) {
       static_cast<void>(copy);  // lives as long as this
+      if (!f && rule->flip && reads) flip(memory);
       done(f ? f : fault);
     };
-    if (!rule->error || rule->error_after) return inner_->write(file, stripe_index, r, from, std::move(after));
-    if (!rule->regions_before_error) return after({});
-    auto part = prefix_of(*r, file->striping, stripe_index, *rule->regions_before_error);
-    inner_->write(file, stripe_index, std::make_shared<const request>(std::move(part)), from, std::move(after));
+    if (!rule->error || rule->error_after) return inner_->answer(std::move(call), std::move(after));
+    if (!call.wanted || !rule->regions_before_error) return after({});
+    call.wanted = std::make_shared<const request>(
+        prefix_of(*call.wanted, call.file->striping, call.stripe_index, *rule->regions_before_error));
+    inner_->answer(std::move(call), std::move(after));
   });
-}
-
-void faulty_io_service::simple(io_call kind, completion done, std::function<void(completion)> forward) {
-  const auto rule = count(kind);
-  const failure fault = injected(kind, rule);
-  dispatch(rule, [=, done = std::move(done), forward = std::move(forward)]() mutable {
-    if (!fault) return forward(std::move(done));
-    if (!rule->error_after) return done(fault);
-    forward([=, done = std::move(done)](const failure& f) { done(f ? f : fault); });
-  });
-}
-
-void faulty_io_service::create(shape_ptr file, std::uint32_t stripe_index, completion done) {
-  simple(io_call::create, std::move(done),
-         [=, this](completion d) { inner_->create(file, stripe_index, std::move(d)); });
-}
-
-void faulty_io_service::resize(shape_ptr file, std::uint32_t stripe_index, std::uint64_t old_size, completion done) {
-  simple(io_call::resize, std::move(done),
-         [=, this](completion d) { inner_->resize(file, stripe_index, old_size, std::move(d)); });
-}
-
-void faulty_io_service::remove(shape_ptr file, completion done) {
-  simple(io_call::remove, std::move(done), [=, this](completion d) { inner_->remove(file, std::move(d)); });
-}
-
-void faulty_io_service::advance(shape_ptr file, std::uint32_t stripe_index, completion done) {
-  simple(io_call::advance, std::move(done),
-         [=, this](completion d) { inner_->advance(file, stripe_index, std::move(d)); });
-}
-
-void faulty_io_service::sync(shape_ptr file, std::uint32_t stripe_index, completion done) {
-  simple(io_call::sync, std::move(done), [=, this](completion d) { inner_->sync(file, stripe_index, std::move(d)); });
-}
-
-void faulty_io_service::prepare(shape_ptr file, std::uint32_t stripe_index, completion done) {
-  simple(io_call::prepare, std::move(done),
-         [=, this](completion d) { inner_->prepare(file, stripe_index, std::move(d)); });
-}
-
-void faulty_io_service::roll_back(shape_ptr file, std::uint32_t stripe_index, completion done) {
-  simple(io_call::roll_back, std::move(done),
-         [=, this](completion d) { inner_->roll_back(file, stripe_index, std::move(d)); });
-}
-
-void faulty_io_service::verify(shape_ptr file, std::uint32_t stripe_index,
-                               std::function<void(const failure&, verify_report)> done) {
-  auto report = std::make_shared<verify_report>();
-  simple(
-      io_call::verify, [=](const failure& f) { done(f, f ? verify_report{} : *report); },
-      [=, this](completion d) {
-        inner_->verify(file, stripe_index, [=](const failure& f, verify_report v) {
-          *report = std::move(v);
-          d(f);
-        });
-      });
-}
-
-void faulty_io_service::list(std::function<void(const failure&, std::vector<file_id>)> done) {
-  auto ids = std::make_shared<std::vector<file_id>>();
-  simple(
-      io_call::list, [=](const failure& f) { done(f, f ? std::vector<file_id>{} : *ids); },
-      [=, this](completion d) {
-        inner_->list([=](const failure& f, std::vector<file_id> v) {
-          *ids = std::move(v);
-          d(f);
-        });
-      });
 }
 
 }  // namespace ooc::storage

@@ -28,11 +28,8 @@
 
 namespace ooc::storage {
 
-enum class io_call : unsigned { read, write, create, resize, remove, sync, verify, list, advance, prepare, roll_back };
-inline constexpr std::size_t io_calls = 11;
-
 struct fault_rule {
-  io_call call = io_call::read;
+  io_kind call = io_kind::read;
   /// The call of this kind that is hit, from 1, counted since the decorator was made; 0: any.
   std::uint64_t nth = 0;
   /// How many calls the rule hits before it is used up; 0: no limit.
@@ -61,27 +58,11 @@ class faulty_io_service final : public io_service {
   /// Lets all held calls go on.
   void release();
 
-  std::uint64_t calls(io_call kind) const;  ///< made so far
-  std::uint64_t hits(io_call kind) const;   ///< of these: hit by a rule
+  std::uint64_t calls(io_kind kind) const;  ///< made so far
+  std::uint64_t hits(io_kind kind) const;   ///< of these: hit by a rule
   std::uint64_t held() const;               ///< calls that wait for release()
 
-  void read(shape_ptr file, std::uint32_t stripe_index, request_ptr r, std::byte* memory, completion done) override;
-  void write(shape_ptr file, std::uint32_t stripe_index, request_ptr r, const std::byte* memory,
-             completion done) override;
-  void create(shape_ptr file, std::uint32_t stripe_index, completion done) override;
-  void resize(shape_ptr file, std::uint32_t stripe_index, std::uint64_t old_size, completion done) override;
-  void remove(shape_ptr file, completion done) override;
-  void advance(shape_ptr file, std::uint32_t stripe_index, completion done) override;
-  void sync(shape_ptr file, std::uint32_t stripe_index, completion done) override;
-  void prepare(shape_ptr file, std::uint32_t stripe_index, completion done) override;
-  void roll_back(shape_ptr file, std::uint32_t stripe_index, completion done) override;
-  void verify(shape_ptr file, std::uint32_t stripe_index,
-              std::function<void(const failure&, verify_report)> done) override;
-  void list(std::function<void(const failure&, std::vector<file_id>)> done) override;
-
-  void find_locality(std::function<void(const failure&, locality)> done) override {
-    inner_->find_locality(std::move(done));
-  }
+  void answer(node_call call, completion done) override;
   std::string name() const override { return inner_->name(); }
   io_stats stats() const override { return inner_->stats(); }
   std::uint64_t staging_bytes() const override { return inner_->staging_bytes(); }
@@ -90,18 +71,17 @@ class faulty_io_service final : public io_service {
   using action = std::function<void()>;
   using clock = std::chrono::steady_clock;
 
-  std::optional<fault_rule> count(io_call kind);
+  std::optional<fault_rule> count(io_kind kind);
   void dispatch(const std::optional<fault_rule>& rule, action go);
-  failure injected(io_call kind, const std::optional<fault_rule>& rule) const;
-  void simple(io_call kind, completion done, std::function<void(completion)> forward);
+  failure injected(io_kind kind, const std::optional<fault_rule>& rule) const;
   void run_delayed();
 
   const std::shared_ptr<io_service> inner_;
   mutable std::mutex mutex_;
   std::mt19937_64 random_;
   std::deque<fault_rule> rules_;
-  std::array<std::uint64_t, io_calls> calls_{};
-  std::array<std::uint64_t, io_calls> hits_{};
+  std::array<std::uint64_t, io_kinds> calls_{};
+  std::array<std::uint64_t, io_kinds> hits_{};
   std::vector<action> held_;
   std::multimap<clock::time_point, action> delayed_;
   std::condition_variable changed_;

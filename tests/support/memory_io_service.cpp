@@ -21,28 +21,18 @@ __attribute__((no_sanitize("thread"))) std::byte untracked(const std::byte* from
 
 }  // namespace
 
-failure memory_io_service::failure_of(operation op) const {
-  const auto f = failing_.find(op);
-  if (f == failing_.end()) return {};
-  return {f->second, "injected"};
-}
-
-/// As the real node: a failure's text names node and file.
-failure memory_io_service::named(failure f, const file_shape& file) const {
-  if (f) f.what = "node " + name_ + ": '" + file.name + "': " + f.what;
-  return f;
-}
-
 /// Calls f(stripe object offset, memory offset, file offset) for each byte of the request on this node.
 template <class F>
-failure memory_io_service::for_each_byte(const file_shape& file, std::uint32_t stripe_index, const request& r, F&& f) {
+failure memory_io_service::for_each_byte(const node_call& c, F&& f) {
+  const file_shape& file = *c.file;
+  const request& r = *c.wanted;
   if (r.file_end() > file.size) return {errc::invalid_request, "past the end"};
   last_regions_.clear();
   std::vector<std::pair<std::uint64_t, std::uint64_t>> extents;  // stripe object offset, length
   r.for_each_run([&](std::uint64_t at, std::uint64_t memory, std::uint64_t length) {
     for (std::uint64_t i = 0; i < length;) {
       const std::uint64_t region = std::min(length - i, file.striping.sf - (at + i) % file.striping.sf);
-      if (file.striping.stripe_index_of(at + i) == stripe_index) {
+      if (file.striping.stripe_index_of(at + i) == c.stripe_index) {
         const std::uint64_t offset = file.striping.node_offset(at + i);
         for (std::uint64_t b = 0; b < region; ++b) f(offset + b, memory + i + b, at + i + b);
         extents.emplace_back(offset, region);
@@ -59,169 +49,93 @@ failure memory_io_service::for_each_byte(const file_shape& file, std::uint32_t s
   return {};
 }
 
-void memory_io_service::read(shape_ptr file, std::uint32_t stripe_index, request_ptr r, std::byte* memory,
-                             completion done) {
+void memory_io_service::answer(node_call call, completion done) {
   failure f;
   {
     const std::lock_guard lock(mutex_);
-    ++stats_.read_requests;
-    const auto s = objects_.find(file->id);
-    f = failure_of(operation::read);
-    if (!f && s == objects_.end()) f = missing(file->id);
-    if (!f)
-      f = for_each_byte(*file, stripe_index, *r, [&](std::uint64_t offset, std::uint64_t m, std::uint64_t file_offset) {
-        const auto& bytes = file->at_commit ? s->second.commits[file->commit] : s->second.bytes;
-        memory[m] = offset < bytes.size() ? bytes[offset] : fill_of(*file, file_offset);
-        ++stats_.bytes_read;
-      });
+    f = carry_out(call);
   }
-  f = named(std::move(f), *file);
-  if (holding_)
+  // As the real node: a failure's text names node and file.
+  if (f && call.file) f.what = "node " + name_ + ": '" + call.file->name + "': " + f.what;
+  if (holding_ && call.kind == io_kind::read)
     held_ = [f = std::move(f), done = std::move(done)] { done(f); };
   else
     done(f);
 }
 
-void memory_io_service::write(shape_ptr file, std::uint32_t stripe_index, request_ptr r, const std::byte* memory,
-                              completion done) {
-  failure f;
-  {
-    const std::lock_guard lock(mutex_);
-    ++stats_.write_requests;
-    const auto s = objects_.find(file->id);
-    f = failure_of(operation::write);
-    if (!f && s == objects_.end()) f = missing(file->id);
-    if (!f)
-      f = for_each_byte(*file, stripe_index, *r, [&](std::uint64_t offset, std::uint64_t m, std::uint64_t) {
-        auto& bytes = s->second.bytes;
-        for (std::uint64_t b = bytes.size(); b <= offset; ++b)
-          bytes.push_back(fill_of(*file, file->striping.file_offset(stripe_index, b)));
-        bytes[offset] = untracked(memory + m);
-        ++stats_.bytes_written;
-      });
+failure memory_io_service::carry_out(const node_call& c) {
+  stats_.read_requests += c.kind == io_kind::read;
+  stats_.write_requests += c.kind == io_kind::write;
+  stats_.syncs += c.kind == io_kind::sync;
+  if (const auto f = failing_.find(c.kind); f != failing_.end()) return {f->second, "injected"};
+  switch (c.kind) {
+    case io_kind::create:
+      return create(*c.file, c.file->sparse ? 0 : c.file->striping.object_size(c.stripe_index, c.file->size));
+    case io_kind::resize: return resize(c);
+    case io_kind::list:
+      for (const auto& s : objects_) c.answer->ids.push_back(s.first);
+      return {};
+    case io_kind::advance:
+    case io_kind::permit:
+    case io_kind::sync:
+    case io_kind::find_locality: return {};
+    default: break;
   }
-  done(named(std::move(f), *file));
-}
-
-void memory_io_service::create(shape_ptr file, std::uint32_t stripe_index, completion done) {
-  failure f;
-  {
-    const std::lock_guard lock(mutex_);
-    f = failure_of(operation::create);
-    const std::uint64_t bytes = file->sparse ? 0 : file->striping.object_size(stripe_index, file->size);
-    if (!f && objects_.count(file->id) != 0) f = {{EEXIST, std::generic_category()}, "exists"};
-    if (!f && bytes > capacity_) f = {{ENOSPC, std::generic_category()}, "full"};
-    if (!f) {
-      capacity_ -= bytes;
-      objects_[file->id].reserved = bytes;
-    }
-  }
-  done(named(std::move(f), *file));
-}
-
-void memory_io_service::resize(shape_ptr file, std::uint32_t stripe_index, std::uint64_t old_size, completion done) {
-  failure f;
-  {
-    const std::lock_guard lock(mutex_);
-    f = failure_of(operation::resize);
-    const std::uint64_t before = file->striping.object_size(stripe_index, old_size);
-    const std::uint64_t after = file->striping.object_size(stripe_index, file->size);
-    auto s = objects_.find(file->id);
-    if (!f && s == objects_.end() && before == 0) s = objects_.emplace(file->id, object_data{}).first;
-    if (!f && s == objects_.end()) f = missing(file->id);
-    if (!f && !file->sparse && after > before && after - before > capacity_)
-      f = {{ENOSPC, std::generic_category()}, "full"};
-    if (!f) {
-      if (!file->sparse) {
-        capacity_ += before;
-        capacity_ -= after;
-        s->second.reserved = after;
-      }
-      if (after < s->second.bytes.size()) s->second.bytes.resize(after);
-    }
-  }
-  done(named(std::move(f), *file));
-}
-
-void memory_io_service::remove(shape_ptr file, completion done) {
-  const file_id id = file->id;
-  failure f;
-  {
-    const std::lock_guard lock(mutex_);
-    f = failure_of(operation::remove);
-    const auto s = objects_.find(id);
-    if (!f && s == objects_.end()) f = missing(id);
-    if (!f) {
-      capacity_ += s->second.reserved;
+  const auto s = objects_.find(c.file->id);
+  if (s == objects_.end()) return missing(c.file->id);
+  object_data& object = s->second;
+  switch (c.kind) {
+    case io_kind::prepare: object.commits[c.file->commit + 1] = object.bytes; return {};
+    case io_kind::roll_back: object.bytes = object.commits[c.file->commit]; return {};
+    case io_kind::verify: c.answer->report.chunks = (object.bytes.size() + chunk_size - 1) / chunk_size; return {};
+    case io_kind::remove:
+      capacity_ += object.reserved;
       objects_.erase(s);
-    }
+      return {};
+    default: return transfer(c, object);
   }
-  done(f);
 }
 
-void memory_io_service::advance(shape_ptr file, std::uint32_t, completion done) {
-  failure f;
-  {
-    const std::lock_guard lock(mutex_);
-    f = named(failure_of(operation::advance), *file);
-  }
-  done(f);
+failure memory_io_service::transfer(const node_call& c, object_data& object) {
+  const file_shape& file = *c.file;
+  if (c.kind == io_kind::read)
+    return for_each_byte(c, [&](std::uint64_t offset, std::uint64_t m, std::uint64_t file_offset) {
+      const auto& bytes = file.at_commit ? object.commits[file.commit] : object.bytes;
+      c.memory[m] = offset < bytes.size() ? bytes[offset] : fill_of(file, file_offset);
+      ++stats_.bytes_read;
+    });
+  return for_each_byte(c, [&](std::uint64_t offset, std::uint64_t m, std::uint64_t) {
+    auto& bytes = object.bytes;
+    for (std::uint64_t b = bytes.size(); b <= offset; ++b)
+      bytes.push_back(fill_of(file, file.striping.file_offset(c.stripe_index, b)));
+    bytes[offset] = untracked(c.memory + m);
+    ++stats_.bytes_written;
+  });
 }
 
-void memory_io_service::sync(shape_ptr file, std::uint32_t, completion done) {
-  failure f;
-  {
-    const std::lock_guard lock(mutex_);
-    ++stats_.syncs;
-    f = named(failure_of(operation::sync), *file);
-  }
-  done(f);
+failure memory_io_service::create(const file_shape& file, std::uint64_t bytes) {
+  if (objects_.count(file.id) != 0) return {{EEXIST, std::generic_category()}, "exists"};
+  if (bytes > capacity_) return {{ENOSPC, std::generic_category()}, "full"};
+  capacity_ -= bytes;
+  objects_[file.id].reserved = bytes;
+  return {};
 }
 
-void memory_io_service::prepare(shape_ptr file, std::uint32_t, completion done) {
-  failure f;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto s = objects_.find(file->id);
-    f = named(s == objects_.end() ? missing(file->id) : failure_of(operation::prepare), *file);
-    if (!f) s->second.commits[file->commit + 1] = s->second.bytes;
+failure memory_io_service::resize(const node_call& c) {
+  const file_shape& file = *c.file;
+  const std::uint64_t before = file.striping.object_size(c.stripe_index, c.old_size);
+  const std::uint64_t after = file.striping.object_size(c.stripe_index, file.size);
+  auto s = objects_.find(file.id);
+  if (s == objects_.end() && before == 0) s = objects_.emplace(file.id, object_data{}).first;
+  if (s == objects_.end()) return missing(file.id);
+  if (!file.sparse) {
+    if (after > before && after - before > capacity_) return {{ENOSPC, std::generic_category()}, "full"};
+    capacity_ += before;
+    capacity_ -= after;
+    s->second.reserved = after;
   }
-  done(f);
-}
-
-void memory_io_service::roll_back(shape_ptr file, std::uint32_t, completion done) {
-  failure f;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto s = objects_.find(file->id);
-    f = named(s == objects_.end() ? missing(file->id) : failure_of(operation::roll_back), *file);
-    if (!f) s->second.bytes = s->second.commits[file->commit];
-  }
-  done(f);
-}
-
-void memory_io_service::verify(shape_ptr file, std::uint32_t, std::function<void(const failure&, verify_report)> done) {
-  failure f;
-  verify_report report;
-  {
-    const std::lock_guard lock(mutex_);
-    f = failure_of(operation::verify);
-    const auto s = objects_.find(file->id);
-    if (!f && s == objects_.end()) f = missing(file->id);
-    if (!f) report.chunks = (s->second.bytes.size() + chunk_size - 1) / chunk_size;
-  }
-  done(f, report);
-}
-
-void memory_io_service::list(std::function<void(const failure&, std::vector<file_id>)> done) {
-  failure f;
-  std::vector<file_id> ids;
-  {
-    const std::lock_guard lock(mutex_);
-    f = failure_of(operation::list);
-    for (const auto& s : objects_) ids.push_back(s.first);
-  }
-  done(f, ids);
+  if (after < s->second.bytes.size()) s->second.bytes.resize(after);
+  return {};
 }
 
 io_stats memory_io_service::stats() const {
@@ -229,9 +143,9 @@ io_stats memory_io_service::stats() const {
   return stats_;
 }
 
-void memory_io_service::fail(operation op, std::error_code code) {
+void memory_io_service::fail(io_kind call, std::error_code code) {
   const std::lock_guard lock(mutex_);
-  failing_[op] = code;
+  failing_[call] = code;
 }
 
 void memory_io_service::heal() {

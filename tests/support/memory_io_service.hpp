@@ -21,36 +21,18 @@ namespace ooc::testing {
 
 using namespace ooc::storage;
 
-enum class operation { read, write, create, resize, remove, sync, verify, list, advance, prepare, roll_back };
-
 class memory_io_service final : public io_service {
  public:
   explicit memory_io_service(std::string name = "memory") : name_(std::move(name)) {}
 
-  void read(shape_ptr file, std::uint32_t stripe_index, request_ptr r, std::byte* memory, completion done) override;
-  void write(shape_ptr file, std::uint32_t stripe_index, request_ptr r, const std::byte* memory,
-             completion done) override;
-  void create(shape_ptr file, std::uint32_t stripe_index, completion done) override;
-  void resize(shape_ptr file, std::uint32_t stripe_index, std::uint64_t old_size, completion done) override;
-  void remove(shape_ptr file, completion done) override;
-  void advance(shape_ptr file, std::uint32_t stripe_index, completion done) override;
-  void sync(shape_ptr file, std::uint32_t stripe_index, completion done) override;
-  void prepare(shape_ptr file, std::uint32_t stripe_index, completion done) override;
-  void roll_back(shape_ptr file, std::uint32_t stripe_index, completion done) override;
-  void verify(shape_ptr file, std::uint32_t stripe_index,
-              std::function<void(const failure&, verify_report)> done) override;
-  void list(std::function<void(const failure&, std::vector<file_id>)> done) override;
-
-  void find_locality(std::function<void(const failure&, storage::locality)> done) override {
-    done({}, storage::locality::none);
-  }
+  void answer(node_call call, completion done) override;
 
   std::string name() const override { return name_; }
   io_stats stats() const override;
   std::uint64_t staging_bytes() const override { return 1000; }
 
-  /// From now on `op` fails with `code`, until heal().
-  void fail(operation op, std::error_code code);
+  /// From now on `call` fails with `code`, until heal().
+  void fail(io_kind call, std::error_code code);
   void heal();
   /// From now on reads are answered by answer_read() only.
   void hold_reads() { holding_ = true; }
@@ -72,15 +54,17 @@ class memory_io_service final : public io_service {
     std::map<std::uint64_t, std::vector<std::byte>> commits;  // by their numbers; before the first there is nothing
   };
 
-  failure failure_of(operation op) const;
-  failure named(failure f, const file_shape& file) const;
+  failure carry_out(const node_call& c);
+  failure transfer(const node_call& c, object_data& object);
+  failure create(const file_shape& file, std::uint64_t bytes);
+  failure resize(const node_call& c);
   template <class F>
-  failure for_each_byte(const file_shape& file, std::uint32_t stripe_index, const request& r, F&& f);
+  failure for_each_byte(const node_call& c, F&& f);
 
   mutable std::mutex mutex_;
   std::string name_;
   std::map<file_id, object_data> objects_;
-  std::map<operation, std::error_code> failing_;
+  std::map<io_kind, std::error_code> failing_;
   std::uint64_t capacity_ = std::numeric_limits<std::uint64_t>::max();
   std::vector<std::pair<std::uint64_t, std::uint64_t>> last_regions_;
   io_stats stats_;

@@ -30,11 +30,11 @@ call_frames frames_of(const remote_call& c, std::uint64_t id, std::vector<region
     if (parts.at_end()) h.flags |= frame_header::last;
     h.sums = part.sums();
     sums.resize(part.sums());
-    compute_sums(part, c.memory, sums.data());
+    compute_sums(part, c.what.memory, sums.data());
     wire::frame_sender::message m;
     m.head = wire::encode_frame(h, body, static_cast<std::uint32_t>(part.wire_bytes()));
     m.head.append(reinterpret_cast<const char*>(sums.data()), sums.size() * 4);
-    append_memory(part, c.memory, m.payload);
+    append_memory(part, c.what.memory, m.payload);
     m.released = released;
     frames.messages.push_back(std::move(m));
     ++frames.holds;
@@ -52,9 +52,9 @@ boost::asio::awaitable<void> receive_part(remote_call& c, wire::frame_reader& re
     throw wire::connection_error(broken, "a part of another size than was asked for");
   c.sums.resize(part.sums());
   std::vector<iovec> places{{c.sums.data(), c.sums.size() * 4}};
-  append_memory(part, c.memory, places);
+  append_memory(part, c.what.memory, places);
   co_await reader.payload(places);
-  if (!sums_match(part, c.memory, c.sums.data())) c.damaged = true;
+  if (!sums_match(part, c.what.memory, c.sums.data())) c.damaged = true;
 }
 
 failure unreadable(const std::string& call, const error& why) {

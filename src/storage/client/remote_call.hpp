@@ -21,9 +21,8 @@ struct remote_call {
 
   // Constant.
   wire::frame_kind kind = wire::frame_kind::ping;
-  wire::io_request what;        ///< empty for calls that are not about a file
-  std::string body;             ///< of those
-  std::byte* memory = nullptr;  ///< read: to; write: from
+  wire::io_request what;  ///< empty for calls that are not about a file
+  std::string body;       ///< of those
   std::function<void(const failure&, std::string reply)> finish;
   bool repeat = true;  ///< send again if the connection is lost
 

@@ -120,19 +120,19 @@ failure commit_operations::check(operation& op, io_worker& w, chunk_range chunks
     return {};
   }
   if (error != 0) return no_places(op, "verification", error);
-  const std::uint64_t written_before = op.report.chunks;
+  const std::uint64_t written_before = op.answer->report.chunks;
   stripe_object_reader reader(w, *op.target, *op.file, op.stripe_index, newest);
   stripe_object_reader second(w, *op.target, *op.file, op.stripe_index, committed);
   for (std::uint64_t c = chunks.first; c < chunks.end;) {
     const auto n = static_cast<std::uint32_t>(std::min<std::uint64_t>(w.bounce_chunks(), chunks.end - c));
-    object_error e = reader.check(c, n, op.report.chunks, op.bad);
+    object_error e = reader.check(c, n, op.answer->report.chunks, op.bad);
     std::uint64_t counted_before = 0;
     for (std::uint64_t i = c; !e && has_committed && i < c + n; ++i)
       if (committed.of(i) != newest.of(i)) e = second.check(i, 1, counted_before, op.bad);
     if (e) return failed(op, "verification", e);
     c += n;
   }
-  if (op.claimed) op.report.chunks = written_before;
+  if (op.claimed) op.answer->report.chunks = written_before;
   return {};
 }
 

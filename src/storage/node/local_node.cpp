@@ -54,7 +54,7 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
     } catch (const std::bad_alloc&) {
       op->result = out_of_memory();
     }
-    tell(*op);
+    op->done(op->result);
   }
 
   local_node::load present_load() const {
@@ -203,14 +203,7 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
       assert(open_ > 0);
       if (--open_ == 0 && stopping_) work_.notify_all();
     }
-    tell(*op);
-  }
-
-  static void tell(operation& op) {
-    if (op.finish)
-      op.finish(op);
-    else
-      op.done(op.result);
+    op->done(op->result);
   }
 
   // Without the text where there is not even memory for that.
@@ -299,19 +292,9 @@ class local_io_service final : public local_node {
   }
   load present_load() const override { return pool_->present_load(); }
 
-  void read(shape_ptr file, std::uint32_t stripe_index, request_ptr r, std::byte* memory, completion done) override {
-    auto op = make(io_kind::read, std::move(file), stripe_index, std::move(done));
-    op->wanted = std::move(r);
-    op->memory = memory;
-    pool_->submit(std::move(op));
-  }
-
-  void write(shape_ptr file, std::uint32_t stripe_index, request_ptr r, const std::byte* memory,
-             completion done) override {
-    auto op = make(io_kind::write, std::move(file), stripe_index, std::move(done));
-    op->wanted = std::move(r);
-    op->memory = const_cast<std::byte*>(memory);  // an operation that writes only reads it
-    pool_->submit(std::move(op));
+  void answer(node_call call, completion done) override {
+    if (call.kind == io_kind::find_locality) return done({});  // the answer is made for it
+    pool_->submit(make(std::move(call), std::move(done)));
   }
 
   std::shared_ptr<const immediate_reader> reader_of(shape_ptr file, std::uint32_t stripe_index) override {
@@ -320,9 +303,8 @@ class local_io_service final : public local_node {
 
   void read_part(shape_ptr file, std::uint32_t stripe_index, io_part part, std::byte* memory, std::uint32_t* sums,
                  checking who, completion done) override {
-    auto op = make(io_kind::read, std::move(file), stripe_index, std::move(done));
+    auto op = make({io_kind::read, std::move(file), stripe_index, {}, memory}, std::move(done));
     op->part = std::move(part);
-    op->memory = memory;
     op->sums = sums;
     op->who = who;
     pool_->submit(std::move(op));
@@ -337,74 +319,24 @@ class local_io_service final : public local_node {
 
   void write_part(shape_ptr file, std::uint32_t stripe_index, io_part part, const std::byte* memory,
                   const std::uint32_t* sums, completion done) override {
-    auto op = make(io_kind::write, std::move(file), stripe_index, std::move(done));
+    auto op =
+        make({io_kind::write, std::move(file), stripe_index, {}, const_cast<std::byte*>(memory)}, std::move(done));
     op->part = std::move(part);
-    op->memory = const_cast<std::byte*>(memory);
-    op->sums = const_cast<std::uint32_t*>(sums);
+    op->sums = const_cast<std::uint32_t*>(sums);  // an operation that writes only reads them
     pool_->submit(std::move(op));
-  }
-
-  void create(shape_ptr file, std::uint32_t stripe_index, completion done) override {
-    pool_->submit(make(io_kind::create, std::move(file), stripe_index, std::move(done)));
-  }
-
-  void resize(shape_ptr file, std::uint32_t stripe_index, std::uint64_t old_size, completion done) override {
-    auto op = make(io_kind::resize, std::move(file), stripe_index, std::move(done));
-    op->old_size = old_size;
-    pool_->submit(std::move(op));
-  }
-
-  void remove(shape_ptr file, completion done) override {
-    auto op = make(io_kind::remove, std::move(file), 0, std::move(done));
-    pool_->submit(std::move(op));
-  }
-
-  void advance(shape_ptr file, std::uint32_t stripe_index, completion done) override {
-    pool_->submit(make(io_kind::advance, std::move(file), stripe_index, std::move(done)));
   }
 
   bool keeps_permissions() const override { return true; }
-  void permit(shape_ptr file, std::uint32_t stripe_index, completion done) override {
-    pool_->submit(make(io_kind::permit, std::move(file), stripe_index, std::move(done)));
-  }
-
-  void sync(shape_ptr file, std::uint32_t stripe_index, completion done) override {
-    pool_->submit(make(io_kind::sync, std::move(file), stripe_index, std::move(done)));
-  }
-
-  void prepare(shape_ptr file, std::uint32_t stripe_index, completion done) override {
-    pool_->submit(make(io_kind::prepare, std::move(file), stripe_index, std::move(done)));
-  }
-  void roll_back(shape_ptr file, std::uint32_t stripe_index, completion done) override {
-    pool_->submit(make(io_kind::roll_back, std::move(file), stripe_index, std::move(done)));
-  }
-
-  void verify(shape_ptr file, std::uint32_t stripe_index,
-              std::function<void(const failure&, verify_report)> done) override {
-    auto op = make(io_kind::verify, std::move(file), stripe_index, {});
-    op->finish = [done = std::move(done)](operation& o) { done(o.result, std::move(o.report)); };
-    pool_->submit(std::move(op));
-  }
-
-  void list(std::function<void(const failure&, std::vector<file_id>)> done) override {
-    auto op = make(io_kind::list, nullptr, 0, {});
-    op->finish = [done = std::move(done)](operation& o) { done(o.result, std::move(o.ids)); };
-    pool_->submit(std::move(op));
-  }
-
-  void find_locality(std::function<void(const failure&, locality)> done) override { done({}, locality::none); }
 
   std::string name() const override { return pool_->operations().folder().path().string(); }
   io_stats stats() const override { return pool_->operations().counters.snapshot(); }
   std::uint64_t staging_bytes() const override { return pool_->options().workers * pool_->options().staging; }
 
  private:
-  operation_ptr make(io_kind kind, shape_ptr file, std::uint32_t stripe_index, completion done) const {
+  operation_ptr make(node_call call, completion done) const {
     auto op = std::make_unique<operation>();
+    static_cast<node_call&>(*op) = std::move(call);
     op->origin = origin_;
-    op->kind = kind;
-    op->file = std::move(file);
-    op->stripe_index = stripe_index;
     op->done = std::move(done);
     return op;
   }

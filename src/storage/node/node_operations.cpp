@@ -69,6 +69,7 @@ step_result node_operations::step(operation& op, io_worker& w) {
     case io_kind::create: op.result = create(op); break;
     case io_kind::permit: op.result = permit(op); break;
     case io_kind::list: op.result = list(op); break;
+    case io_kind::find_locality: break;
   }
   return step_result::ended;
 }

@@ -376,8 +376,10 @@ failure node_operations::verify_claimed(operation& op, io_worker& w) {
   for (const chunk_range& r : op.claim.ranges)
     if (failure e = commits_.check(op, w, r)) return e;
   for (const bad_chunk& b : op.bad) {
-    ++(b.found == verdict::torn ? op.report.torn : b.found == verdict::lost ? op.report.lost : op.report.corrupt);
-    if (op.report.problems.size() < 100) op.report.problems.push_back(chunk_text(op, b));
+    ++(b.found == verdict::torn   ? op.answer->report.torn
+       : b.found == verdict::lost ? op.answer->report.lost
+                                  : op.answer->report.corrupt);
+    if (op.answer->report.problems.size() < 100) op.answer->report.problems.push_back(chunk_text(op, b));
   }
   return {};
 }
@@ -433,7 +435,7 @@ failure node_operations::make_again(operation& op, std::uint64_t generation) {
 }
 
 failure node_operations::list(operation& op) {
-  const int e = folder_.list(op.ids);
+  const int e = folder_.list(op.answer->ids);
   if (e == 0) return {};
   const std::error_code code(e, std::generic_category());
   return {code, "node " + folder_.path().string() + ": listing its stripe objects failed: " + code.message()};

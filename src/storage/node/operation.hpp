@@ -1,7 +1,6 @@
 // One call of io_service on a local node, and what its steps leave for the next one.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -14,26 +13,15 @@
 
 namespace ooc::storage {
 
-enum class io_kind { read, write, create, resize, remove, advance, permit, sync, prepare, roll_back, verify, list };
-
 /// One call of io_service, from its submission to its completion.
-struct operation {
-  io_kind kind = io_kind::read;
+struct operation : node_call {
   request_origin origin;
-  shape_ptr file;
-  std::uint32_t stripe_index = 0;
-  request_ptr wanted;
-  std::byte* memory = nullptr;    ///< of a write: only read
   std::optional<io_part> part;    ///< read, write: instead of `wanted`
   std::uint32_t* sums = nullptr;  ///< of the part; of a write: only read
   checking who = checking::here;  ///< read of a part
-  std::uint64_t old_size = 0;     ///< resize
 
   failure result;
-  verify_report report;                    ///< verify
-  std::vector<file_id> ids;                ///< list
-  completion done;                         ///< of all but verify and list
-  std::function<void(operation&)> finish;  ///< verify, list: calls the caller's completion
+  completion done;
 
   // Between the steps.
   std::uint64_t next_cost = 0;  ///< of the next step, in bytes; beside those of a part

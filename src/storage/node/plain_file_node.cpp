@@ -23,16 +23,6 @@
 namespace ooc::storage {
 namespace {
 
-enum class plain_kind { read, write, sync };
-
-struct plain_operation {
-  plain_kind kind;
-  shape_ptr file;
-  request_ptr wanted;
-  std::byte* memory = nullptr;  ///< of a write: only read
-  completion done;
-};
-
 /// The engines that one thread owns.
 struct plain_worker {
   explicit plain_worker(bool io_uring) : engine(make_transfer_engine(io_uring)), copier(make_plain_engine()) {}
@@ -48,9 +38,9 @@ class plain_transfers {
   explicit plain_transfers(std::shared_ptr<const plain_file> file)
       : file_(std::move(file)), direct_(static_cast<bool>(file_->direct)) {}
 
-  failure run(const plain_operation& op, plain_worker& w) {
+  failure run(const node_call& op, plain_worker& w) {
     try {
-      return op.kind == plain_kind::sync ? sync() : carry_out(op, w);
+      return op.kind == io_kind::sync ? sync() : carry_out(op, w);
     } catch (const std::bad_alloc&) {
       const auto code = std::make_error_code(std::errc::not_enough_memory);
       return {code, "'" + file_->path + "': " + code.message()};
@@ -63,8 +53,8 @@ class plain_transfers {
  private:
   static constexpr std::size_t batch_extents = 1024;
 
-  failure carry_out(const plain_operation& op, plain_worker& w) {
-    const bool reads = op.kind == plain_kind::read;
+  failure carry_out(const node_call& op, plain_worker& w) {
+    const bool reads = op.kind == io_kind::read;
     counters.add(reads ? &io_stats::read_requests : &io_stats::write_requests, 1);
     object_regions(*op.wanted, op.file->striping, 0, w.regions);
     if (w.regions.empty()) return {};
@@ -179,30 +169,27 @@ class plain_file_node final : public io_service {
       : transfers_(std::make_shared<plain_transfers>(std::move(file))),
         threads_(options.workers, [io_uring = options.io_uring] { return plain_worker(io_uring); }) {}
 
-  void read(shape_ptr file, std::uint32_t, request_ptr r, std::byte* memory, completion done) override {
-    submit({plain_kind::read, std::move(file), std::move(r), memory, std::move(done)});
+  void answer(node_call call, completion done) override {
+    switch (call.kind) {
+      case io_kind::read:
+      case io_kind::write:
+      case io_kind::sync:
+        return threads_.post([call = std::move(call), done = std::move(done), transfers = transfers_](plain_worker& w) {
+          done(transfers->run(call, w));
+        });
+      // The file is there already, whoever opens it, and nobody counts openings.
+      case io_kind::advance:
+      case io_kind::permit:
+      case io_kind::list:
+      case io_kind::find_locality: return done({});
+      case io_kind::create: return done(refusal("made"));
+      case io_kind::resize: return done(refusal("resized"));
+      case io_kind::remove: return done(refusal("removed"));
+      case io_kind::prepare: return done(refusal("committed"));
+      case io_kind::roll_back: return done(refusal("rolled back"));
+      case io_kind::verify: return done(refusal("verified: it has no checksums, and cannot be"));
+    }
   }
-  void write(shape_ptr file, std::uint32_t, request_ptr r, const std::byte* memory, completion done) override {
-    submit({plain_kind::write, std::move(file), std::move(r), const_cast<std::byte*>(memory), std::move(done)});
-  }
-  void sync(shape_ptr file, std::uint32_t, completion done) override {
-    submit({plain_kind::sync, std::move(file), nullptr, nullptr, std::move(done)});
-  }
-
-  void prepare(shape_ptr, std::uint32_t, completion done) override { done(refusal("committed")); }
-  void roll_back(shape_ptr, std::uint32_t, completion done) override { done(refusal("rolled back")); }
-
-  // The file is there already, whoever opens it, and nobody counts openings.
-  void advance(shape_ptr, std::uint32_t, completion done) override { done({}); }
-
-  void create(shape_ptr, std::uint32_t, completion done) override { done(refusal("made")); }
-  void resize(shape_ptr, std::uint32_t, std::uint64_t, completion done) override { done(refusal("resized")); }
-  void remove(shape_ptr, completion done) override { done(refusal("removed")); }
-  void verify(shape_ptr, std::uint32_t, std::function<void(const failure&, verify_report)> done) override {
-    done(refusal("verified: it has no checksums, and cannot be"), {});
-  }
-  void list(std::function<void(const failure&, std::vector<file_id>)> done) override { done({}, {}); }
-  void find_locality(std::function<void(const failure&, locality)> done) override { done({}, locality::none); }
 
   std::string name() const override { return transfers_->file().path; }
   io_stats stats() const override { return transfers_->counters.snapshot(); }
@@ -211,10 +198,6 @@ class plain_file_node final : public io_service {
  private:
   failure refusal(const char* what) const {
     return {errc::invalid_request, "'" + name() + "' is no file of a store, and is not " + what};
-  }
-
-  void submit(plain_operation op) {
-    threads_.post([op = std::move(op), transfers = transfers_](plain_worker& w) { op.done(transfers->run(op, w)); });
   }
 
   const std::shared_ptr<plain_transfers> transfers_;  // outlives the node where a completion ends it

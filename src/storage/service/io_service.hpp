@@ -21,6 +21,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "oocarray/error.hpp"
@@ -62,9 +63,68 @@ class immediate_reader {
   virtual bool read(std::uint64_t node_offset, std::byte* memory, std::size_t bytes) const noexcept = 0;
 };
 
+enum class io_kind : std::uint8_t {
+  read,
+  write,
+  create,
+  resize,
+  remove,
+  advance,
+  permit,
+  sync,
+  prepare,
+  roll_back,
+  verify,
+  list,
+  find_locality
+};
+inline constexpr std::size_t io_kinds = static_cast<std::size_t>(io_kind::find_locality) + 1;
+
+/// "creation", for messages.
+inline std::string name_of(io_kind k) {
+  constexpr const char* names[io_kinds] = {"read",
+                                           "write",
+                                           "creation",
+                                           "resizing",
+                                           "removal",
+                                           "opening for writing",
+                                           "change of permissions",
+                                           "sync",
+                                           "commit",
+                                           "rollback",
+                                           "verification",
+                                           "list",
+                                           "ping"};
+  return names[static_cast<std::size_t>(k)];
+}
+
+/// The bytes that come back are in the caller's memory; the rest is here.
+struct node_answer {
+  verify_report report;
+  std::vector<file_id> ids;  ///< list
+  locality distance = locality::none;
+};
+
+/// One call of a node as a value: a client sends what a server carries out.
+///
+/// All are one struct, because nearly all have the same fields, as they have one body on the wire; the front in
+/// io_service gives each its own.
+struct node_call {
+  io_kind kind = io_kind::read;
+  shape_ptr file{};  ///< none: list, find_locality
+  std::uint32_t stripe_index = 0;
+  request_ptr wanted{};                   ///< read, write
+  std::byte* memory = nullptr;            ///< of those; of a write it is only read
+  std::uint64_t old_size = 0;             ///< resize
+  std::shared_ptr<node_answer> answer{};  ///< verify, list, find_locality: filled before they succeed
+};
+
 class io_service {
  public:
   virtual ~io_service() = default;
+
+  /// The one function of an implementation, and below it the calls under their names.
+  virtual void answer(node_call call, completion done) = 0;
 
   /// Null where the node's bytes do not come without a request.
   virtual std::shared_ptr<const immediate_reader> reader_of(shape_ptr, std::uint32_t /*stripe_index*/) {
@@ -73,51 +133,83 @@ class io_service {
 
   /// Reads those regions of `r` that lie on this node (which has the stripes `stripe_index`, stripe_index + nn, ...
   /// of the file) to memory + memory_offset of each region.  Pieces past the end of the file are an error.
-  virtual void read(shape_ptr file, std::uint32_t stripe_index, request_ptr r, std::byte* memory, completion done) = 0;
-  virtual void write(shape_ptr file, std::uint32_t stripe_index, request_ptr r, const std::byte* memory,
-                     completion done) = 0;
+  void read(shape_ptr file, std::uint32_t stripe_index, request_ptr r, std::byte* memory, completion done) {
+    answer({io_kind::read, std::move(file), stripe_index, std::move(r), memory}, std::move(done));
+  }
+  void write(shape_ptr file, std::uint32_t stripe_index, request_ptr r, const std::byte* memory, completion done) {
+    answer({io_kind::write, std::move(file), stripe_index, std::move(r), const_cast<std::byte*>(memory)},
+           std::move(done));
+  }
 
   /// Makes the stripe object, reserving its space unless the file is sparse.  ENOSPC leaves nothing behind.
   /// A file has stripe objects only on the nodes that hold at least one of its bytes.
-  virtual void create(shape_ptr file, std::uint32_t stripe_index, completion done) = 0;
+  void create(shape_ptr file, std::uint32_t stripe_index, completion done) {
+    answer({io_kind::create, std::move(file), stripe_index}, std::move(done));
+  }
   /// Grows (reserving unless sparse) or shrinks the stripe object from what it had at `old_size` to what `file->size`
   /// gives it.  A stripe object that held nothing is made where there is none.  errc::conflict, and nothing is
   /// changed, where it would become shorter, or get another number of cuts, and is of a later generation than
   /// `file->generation`.
-  virtual void resize(shape_ptr file, std::uint32_t stripe_index, std::uint64_t old_size, completion done) = 0;
+  void resize(shape_ptr file, std::uint32_t stripe_index, std::uint64_t old_size, completion done) {
+    answer({io_kind::resize, std::move(file), stripe_index, {}, nullptr, old_size}, std::move(done));
+  }
   /// Removes the stripe object of the file with this id; only id, name and capability of `file` count.
-  virtual void remove(shape_ptr file, completion done) = 0;
+  void remove(shape_ptr file, completion done) { answer({io_kind::remove, std::move(file)}, std::move(done)); }
   /// The stripe object's generation becomes `file->generation`, durably; it must be that or the one before.
   /// errc::corrupt where it is less (an old copy of the stripe object was put back), errc::conflict where it
   /// is more: the file was opened for writing by another meanwhile, or the metadata are an old copy.
-  virtual void advance(shape_ptr file, std::uint32_t stripe_index, completion done) = 0;
+  void advance(shape_ptr file, std::uint32_t stripe_index, completion done) {
+    answer({io_kind::advance, std::move(file), stripe_index}, std::move(done));
+  }
   /// True where stripe objects have the permissions of their file (file_shape::permissions), because users of a
   /// store reach them without a server.
   virtual bool keeps_permissions() const { return false; }
   /// Gives the stripe object owner, group and mode of `file->permissions`; only where keeps_permissions().
-  virtual void permit(shape_ptr, std::uint32_t /*stripe_index*/, completion done) { done({}); }
+  void permit(shape_ptr file, std::uint32_t stripe_index, completion done) {
+    answer({io_kind::permit, std::move(file), stripe_index}, std::move(done));
+  }
   /// All acknowledged writes of the stripe object become durable.  A failed sync is final for those data.
-  virtual void sync(shape_ptr file, std::uint32_t stripe_index, completion done) = 0;
+  void sync(shape_ptr file, std::uint32_t stripe_index, completion done) {
+    answer({io_kind::sync, std::move(file), stripe_index}, std::move(done));
+  }
   /// Of a file with commits (file_shape::commits): what was written after commit `file->commit` becomes durable, so
   /// that it is the next one as soon as the metadata say so, and else is forgotten.  No write may be under way.  It
   /// may be repeated.
-  virtual void prepare(shape_ptr file, std::uint32_t stripe_index, completion done) = 0;
+  void prepare(shape_ptr file, std::uint32_t stripe_index, completion done) {
+    answer({io_kind::prepare, std::move(file), stripe_index}, std::move(done));
+  }
   /// Of a file with commits: what was written after commit `file->commit` is forgotten.
-  virtual void roll_back(shape_ptr file, std::uint32_t stripe_index, completion done) = 0;
+  void roll_back(shape_ptr file, std::uint32_t stripe_index, completion done) {
+    answer({io_kind::roll_back, std::move(file), stripe_index}, std::move(done));
+  }
   /// Reads the whole stripe object against its checksums.
-  virtual void verify(shape_ptr file, std::uint32_t stripe_index,
-                      std::function<void(const failure&, verify_report)> done) = 0;
+  void verify(shape_ptr file, std::uint32_t stripe_index, std::function<void(const failure&, verify_report)> done) {
+    ask({io_kind::verify, std::move(file), stripe_index}, &node_answer::report, std::move(done));
+  }
   /// The ids of all stripe objects that the node holds, to find those without metadata.
-  virtual void list(std::function<void(const failure&, std::vector<file_id>)> done) = 0;
+  void list(std::function<void(const failure&, std::vector<file_id>)> done) {
+    ask({io_kind::list}, &node_answer::ids, std::move(done));
+  }
 
   /// Finds the distance between this process and the node.
-  virtual void find_locality(std::function<void(const failure&, locality)> done) = 0;
+  void find_locality(std::function<void(const failure&, locality)> done) {
+    ask({io_kind::find_locality}, &node_answer::distance, std::move(done));
+  }
 
   /// Where the node is, for messages: a folder, or host:port.
   virtual std::string name() const = 0;
   virtual io_stats stats() const = 0;
   /// Bytes of memory the service may hold for transfers; the pager takes them off its budget.
   virtual std::uint64_t staging_bytes() const = 0;
+
+ private:
+  template <class T>
+  void ask(node_call call, T node_answer::*what, std::function<void(const failure&, T)> done) {
+    const auto told = std::make_shared<node_answer>();
+    call.answer = told;
+    answer(std::move(call),
+           [told, what, done = std::move(done)](const failure& f) { done(f, f ? T{} : std::move((*told).*what)); });
+  }
 };
 
 }  // namespace ooc::storage

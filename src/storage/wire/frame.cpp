@@ -1,6 +1,7 @@
 #include "storage/wire/frame.hpp"
 
 #include "storage/layout/crc32c.hpp"
+#include "storage/wire/node_calls.hpp"
 
 namespace ooc::wire {
 
@@ -38,28 +39,18 @@ std::string body_fault(const frame_header& h, std::string_view body) {
 }
 
 std::string kind_name(frame_kind k) {
+  if (const served_call* c = served(k)) return storage::name_of(c->call);
   switch (k) {
     case frame_kind::hello: return "hello";
     case frame_kind::welcome: return "welcome";
-    case frame_kind::read: return "read";
-    case frame_kind::write: return "write";
     case frame_kind::more: return "part of a write";
-    case frame_kind::create: return "creation";
-    case frame_kind::resize: return "resizing";
-    case frame_kind::remove: return "removal";
-    case frame_kind::advance: return "advance";
-    case frame_kind::prepare: return "preparation of a commit";
-    case frame_kind::roll_back: return "rollback";
-    case frame_kind::sync: return "sync";
-    case frame_kind::verify: return "verification";
-    case frame_kind::list: return "list";
     case frame_kind::stats: return "statistics";
     case frame_kind::fence: return "fence";
-    case frame_kind::ping: return "ping";
     case frame_kind::metadata: return "metadata call";
     case frame_kind::enlist: return "registration";
     case frame_kind::cluster: return "cluster information";
     case frame_kind::reply: return "reply";
+    default: break;
   }
   return "kind " + std::to_string(static_cast<unsigned>(k));
 }

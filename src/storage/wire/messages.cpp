@@ -6,6 +6,8 @@ namespace ooc::wire {
 
 using storage::file_id;
 using storage::file_shape;
+using storage::io_kind;
+using storage::node_answer;
 
 namespace {
 
@@ -160,36 +162,31 @@ failure read_failure(const pb::Failure& m) {
   return f;
 }
 
-std::string encode(const storage::verify_report& r) {
+std::string encode_answer(io_kind kind, const node_answer& a) {
+  if (kind == io_kind::list) {
+    pb::FileIds m;
+    m.mutable_ids()->Add(a.ids.begin(), a.ids.end());
+    return m.SerializeAsString();
+  }
+  if (kind != io_kind::verify) return {};
   pb::VerifyReport m;
-  m.set_chunks(r.chunks);
-  m.set_torn(r.torn);
-  m.set_corrupt(r.corrupt);
-  m.set_lost(r.lost);
-  for (const std::string& p : r.problems) m.add_problems(p);
+  m.set_chunks(a.report.chunks);
+  m.set_torn(a.report.torn);
+  m.set_corrupt(a.report.corrupt);
+  m.set_lost(a.report.lost);
+  for (const std::string& p : a.report.problems) m.add_problems(p);
   return m.SerializeAsString();
 }
 
-storage::verify_report decode_verify_report(std::string_view body) {
-  const auto m = parse<pb::VerifyReport>(body);
-  storage::verify_report r;
-  r.chunks = m.chunks();
-  r.torn = m.torn();
-  r.corrupt = m.corrupt();
-  r.lost = m.lost();
-  r.problems.assign(m.problems().begin(), m.problems().end());
-  return r;
-}
-
-std::string encode_ids(const std::vector<file_id>& ids) {
-  pb::FileIds m;
-  m.mutable_ids()->Add(ids.begin(), ids.end());
-  return m.SerializeAsString();
-}
-
-std::vector<file_id> decode_ids(std::string_view body) {
-  const auto m = parse<pb::FileIds>(body);
-  return {m.ids().begin(), m.ids().end()};
+void decode_answer(io_kind kind, std::string_view body, node_answer& a) {
+  if (kind == io_kind::list) {
+    const auto m = parse<pb::FileIds>(body);
+    a.ids.assign(m.ids().begin(), m.ids().end());
+  } else if (kind == io_kind::verify) {
+    const auto m = parse<pb::VerifyReport>(body);
+    a.report = {.chunks = m.chunks(), .torn = m.torn(), .lost = m.lost(), .problems = {}, .corrupt = m.corrupt()};
+    a.report.problems.assign(m.problems().begin(), m.problems().end());
+  }
 }
 
 std::string encode_fence(const std::vector<std::uint64_t>& connections) {

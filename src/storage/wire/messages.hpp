@@ -44,12 +44,9 @@ class plain_capability final : public storage::access_capability {
   const std::string bytes_;
 };
 
-struct io_request {
-  storage::shape_ptr file;
-  std::uint32_t stripe_index = 0;
-  storage::request_ptr wanted;  ///< read, write
-  storage::byte_range range;    ///< read, write: of the bytes of its regions
-  std::uint64_t old_size = 0;   ///< resize
+/// A call about a file; the kind of its frame says which.
+struct io_request : storage::node_call {
+  storage::byte_range range;  ///< read, write: of the bytes of its regions
   std::string capability;
 };
 
@@ -77,11 +74,9 @@ failure read_failure(const pb::Failure& m);
 std::string encode(const failure& f);
 failure decode_failure(std::string_view body);
 
-std::string encode(const storage::verify_report& r);
-storage::verify_report decode_verify_report(std::string_view body);
-
-std::string encode_ids(const std::vector<storage::file_id>& ids);
-std::vector<storage::file_id> decode_ids(std::string_view body);
+/// Those of its parts that belong to a call of this kind.
+std::string encode_answer(storage::io_kind kind, const storage::node_answer& a);
+void decode_answer(storage::io_kind kind, std::string_view body, storage::node_answer& a);
 
 std::string encode_fence(const std::vector<std::uint64_t>& connections);
 std::vector<std::uint64_t> decode_fence(std::string_view body);

@@ -86,19 +86,19 @@ TEST_CASE("items go through few buffers in order, with as many reads ahead as we
   std::vector<std::uint64_t> begun;
   buffered_stream s(slots, ahead);
   s.use(c.memory.data(), bytes);
-  c.copy(s, [&](std::size_t) { begun.push_back(c.from.node->calls(storage::io_call::read)); });
+  c.copy(s, [&](std::size_t) { begun.push_back(c.from.node->calls(storage::io_kind::read)); });
   for (std::size_t n = 0; n < items; ++n) CHECK(begun[n] == std::min(n + ahead, items));
   CHECK(c.to.holds_all());
 }
 
 TEST_CASE("a buffer is read into when what was in it has been written, and not before", "[stream]") {
   copied_items c;
-  c.to.node->add({.call = storage::io_call::write, .nth = 2, .times = 1, .hold = true});
+  c.to.node->add({.call = storage::io_kind::write, .nth = 2, .times = 1, .hold = true});
   buffered_stream s(2, 2);
   s.use(c.memory.data(), bytes);
   std::thread copying([&] { c.copy(s); });
   CHECK(soon([&] { return c.to.node->held() == 1; }));
-  CHECK(c.from.node->calls(storage::io_call::read) <= 3);  // items 0 to 2: number 3 needs the buffer of number 1
+  CHECK(c.from.node->calls(storage::io_kind::read) <= 3);  // items 0 to 2: number 3 needs the buffer of number 1
   c.to.node->release();
   copying.join();
   CHECK(c.to.holds_all());
@@ -106,7 +106,7 @@ TEST_CASE("a buffer is read into when what was in it has been written, and not b
 
 TEST_CASE("a read that fails comes out of the wait for its item, once", "[stream]") {
   copied_items c;
-  c.from.node->add({.call = storage::io_call::read, .nth = 3, .times = 1, .error = failed});
+  c.from.node->add({.call = storage::io_kind::read, .nth = 3, .times = 1, .error = failed});
   buffered_stream s(3, 3);
   s.use(c.memory.data(), bytes);
   CHECK_NOTHROW(s.read(0, items, c.begin()));  // the read of number 2 has ended
@@ -118,17 +118,17 @@ TEST_CASE("a read that fails comes out of the wait for its item, once", "[stream
 TEST_CASE("a write that fails comes out of the call that needs its buffer, or of the wait at the end", "[stream]") {
   const std::uint64_t nth = GENERATE(as<std::uint64_t>(), 2, items);
   copied_items c;
-  c.to.node->add({.call = storage::io_call::write, .nth = nth, .times = 1, .error = failed});
+  c.to.node->add({.call = storage::io_kind::write, .nth = nth, .times = 1, .error = failed});
   buffered_stream s(3, 2);
   s.use(c.memory.data(), bytes);
   CHECK_THROWS_AS(c.copy(s), error);
-  CHECK(c.to.node->calls(storage::io_call::write) == (nth == 2 ? 3 : items));
+  CHECK(c.to.node->calls(storage::io_kind::write) == (nth == 2 ? 3 : items));
   CHECK_NOTHROW(s.wait());
 }
 
 TEST_CASE("a stream that goes away waits for what is on its way to its memory", "[stream]") {
   copied_items c;
-  c.from.node->add({.call = storage::io_call::read, .nth = 2, .times = 1, .hold = true});
+  c.from.node->add({.call = storage::io_kind::read, .nth = 2, .times = 1, .hold = true});
   std::atomic<bool> gone{false};
   std::thread reading([&] {
     {

@@ -236,7 +236,7 @@ TEST_CASE("an error, or the callback, in the middle of a product leaves a mark o
   a.writeback();
   const auto spoil = [&](const pass_progress& p) {
     if (p.part() < 0.6) return true;
-    if (!cancels) nodes.node->add({.call = storage::io_call::read, .error = std::make_error_code(std::errc::io_error)});
+    if (!cancels) nodes.node->add({.call = storage::io_kind::read, .error = std::make_error_code(std::errc::io_error)});
     return !cancels;
   };
   if (cancels)

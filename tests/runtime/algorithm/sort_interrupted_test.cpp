@@ -39,7 +39,7 @@ TEST_CASE("an error before the merge leaves the array as it was, and no temporar
   runtime rt(memory(nodes.core->staging_bytes() + 16 * 4_KiB + 200_KiB, 1));  // no read-ahead: calls are counted
   ooc_array<std::uint64_t, 1> a{rt, nodes.handle(), "a", create, {in_the_middle}, {.block = 4_KiB}};
   fill(a);
-  const auto kind = reads ? storage::io_call::read : storage::io_call::write;
+  const auto kind = reads ? storage::io_kind::read : storage::io_kind::write;
   nodes.node->add(
       {.call = kind, .nth = nodes.node->calls(kind) + 3, .error = std::make_error_code(std::errc::io_error)});
   CHECK_THROWS_AS(sort(a, {.threads = 2}), io_error);
@@ -57,11 +57,11 @@ TEST_CASE("a disk without room for the temporary file is an error before anythin
   runtime rt(memory(nodes.core->staging_bytes() + 16 * 4_KiB + 200_KiB, 1));  // no read-ahead: calls are counted
   ooc_array<std::uint64_t, 1> a{rt, nodes.handle(), "a", create, {in_the_middle}, {.block = 4_KiB}};
   fill(a);
-  const std::uint64_t reads = nodes.node->calls(storage::io_call::read);
-  nodes.node->add({.call = storage::io_call::create, .error = std::make_error_code(std::errc::no_space_on_device)});
+  const std::uint64_t reads = nodes.node->calls(storage::io_kind::read);
+  nodes.node->add({.call = storage::io_kind::create, .error = std::make_error_code(std::errc::no_space_on_device)});
   CHECK_THROWS_WITH(sort(a), Catch::Contains("No space left") && Catch::Contains("a.sort"));
-  CHECK(nodes.node->calls(storage::io_call::read) == reads);
-  CHECK(nodes.node->hits(storage::io_call::create) == 1);
+  CHECK(nodes.node->calls(storage::io_kind::read) == reads);
+  CHECK(nodes.node->hits(storage::io_kind::create) == 1);
   CHECK(is_as_filled(std::as_const(a)));
 }
 
@@ -75,7 +75,7 @@ TEST_CASE("an error in the merge leaves the mark on the array that is written", 
   fill(a);
   const auto spoil = [&](const pass_progress& p) {
     if (p.part() > 0.7)
-      nodes.node->add({.call = storage::io_call::write, .error = std::make_error_code(std::errc::io_error)});
+      nodes.node->add({.call = storage::io_kind::write, .error = std::make_error_code(std::errc::io_error)});
     return true;
   };
   CHECK_THROWS_AS(in_place ? sort(a, {.progress = spoil}) : sort(a, b, {.progress = spoil}), io_error);

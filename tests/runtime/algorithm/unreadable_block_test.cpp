@@ -15,7 +15,7 @@
 using namespace ooc;
 using namespace ooc::testing;
 using storage::faulty_io_service;
-using storage::io_call;
+using storage::io_kind;
 
 namespace {
 
@@ -28,7 +28,7 @@ struct store_that_fails {
   store handle{std::make_shared<storage::store_core>("memory:", "test", inner.metadata,
                                                      storage::striped_file::nodes{inner.nodes[0], second})};
 
-  void break_reads() { second->add({.call = io_call::read, .error = std::make_error_code(std::errc::io_error)}); }
+  void break_reads() { second->add({.call = io_kind::read, .error = std::make_error_code(std::errc::io_error)}); }
 };
 
 template <class Layout>

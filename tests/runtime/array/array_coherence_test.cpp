@@ -85,7 +85,7 @@ TEST_CASE("a failed write leaves its blocks modified, says array, node and cause
   ooc_array<int, 1> a{rt, nodes.handle(), "plate/a", create, {5000}, {.block = 4_KiB}};
   std::iota(a.begin(), a.end(), 0);
   const std::uint64_t dirty = a.dirty_blocks();
-  nodes.nodes[1]->fail(operation::write, std::make_error_code(std::errc::no_space_on_device));
+  nodes.nodes[1]->fail(io_kind::write, std::make_error_code(std::errc::no_space_on_device));
   try {
     a.writeback();
     FAIL("writeback must throw");
@@ -111,7 +111,7 @@ TEST_CASE("a destructor that cannot write back reports it and does not throw") {
   {
     ooc_array<int, 1> a{rt, nodes.handle(), "a", create, {100}};
     a[0] = 1;
-    nodes.nodes[0]->fail(operation::write, std::make_error_code(std::errc::io_error));
+    nodes.nodes[0]->fail(io_kind::write, std::make_error_code(std::errc::io_error));
   }
   nodes.nodes[0]->heal();
   const ooc_array<int, 1> a{rt, nodes.handle(), "a", open_read_only};
@@ -123,7 +123,7 @@ TEST_CASE("a durable writeback that fails names the array") {
   runtime rt(roomy(nodes.handle()));
   ooc_array<int, 1> a{rt, nodes.handle(), "a", create, {100}};
   a[0] = 1;
-  nodes.nodes[0]->fail(operation::sync, std::make_error_code(std::errc::io_error));
+  nodes.nodes[0]->fail(io_kind::sync, std::make_error_code(std::errc::io_error));
   CHECK_THROWS_WITH(a.writeback(durable), Contains("'a' cannot be made durable") && Contains("memory0"));
   a.writeback();
 }
@@ -132,7 +132,7 @@ TEST_CASE("a pin that cannot be read throws and leaves nothing pinned") {
   memory_store nodes(1);
   runtime rt(roomy(nodes.handle()));
   ooc_array<int, 1> a{rt, nodes.handle(), "a", create, {10000}, {.block = 4_KiB}};
-  nodes.nodes[0]->fail(operation::read, std::make_error_code(std::errc::io_error));
+  nodes.nodes[0]->fail(io_kind::read, std::make_error_code(std::errc::io_error));
   CHECK_THROWS_WITH(a.pin(a.whole()), Contains("'a'") && Contains("memory0"));
   nodes.nodes[0]->heal();
   a.invalidate();

@@ -47,10 +47,10 @@ struct listed_vector {
   }
   std::uint64_t requests() const {
     std::uint64_t n = 0;
-    for (const auto& node : nodes) n += node->calls(storage::io_call::read) + node->calls(storage::io_call::write);
+    for (const auto& node : nodes) n += node->calls(storage::io_kind::read) + node->calls(storage::io_kind::write);
     return n;
   }
-  void fail(storage::io_call call) {
+  void fail(storage::io_kind call) {
     for (const auto& n : nodes) n->add({.call = call, .error = std::make_error_code(std::errc::io_error)});
   }
   void mend() {
@@ -217,7 +217,7 @@ TEST_CASE("elements that cannot be read are an exception, on their way by list o
   indices wanted = one_of_each_block();
   indices dense;
   for (std::size_t i = 0; i < in_block; i += 100) dense.push_back(i);
-  f.fail(storage::io_call::read);
+  f.fail(storage::io_kind::read);
   CHECK_THROWS_AS(f.gathered(wanted), io_error);
   CHECK_THROWS_WITH(f.gathered(wanted), Contains("gather() of array 'a'") && Contains("memory"));
   CHECK_THROWS_AS(f.gathered(dense), io_error);
@@ -233,7 +233,7 @@ TEST_CASE("a scatter that failed can be repeated") {
   const indices to = one_of_each_block();
   const std::vector<double> values(to.size(), 0.25);
   f.nodes[1]->add(
-      {.call = storage::io_call::write, .error = std::make_error_code(std::errc::io_error), .regions_before_error = 3});
+      {.call = storage::io_kind::write, .error = std::make_error_code(std::errc::io_error), .regions_before_error = 3});
   CHECK_THROWS_WITH(f.a.scatter(to, values), Contains("scatter() of array 'a'"));
   f.mend();
   const std::vector<double> found = f.gathered(to);
@@ -252,7 +252,7 @@ TEST_CASE("where nodes fail at random, every element is what some call has given
   auto g = random_source(20);
   listed_vector f;
   for (const auto& node : f.nodes)
-    for (const auto call : {storage::io_call::read, storage::io_call::write})
+    for (const auto call : {storage::io_kind::read, storage::io_kind::write})
       node->add({.call = call,
                  .probability = 0.15,
                  .error = std::make_error_code(std::errc::io_error),

@@ -220,7 +220,7 @@ TEST_CASE("a promise that was refused is none, beside one that was made before")
   a.invalidate();
   a[in_block + 5] = -5;  // in a grain, which the next promise but one wants written
   a.overwrite({{0}, {10}});
-  node->add({.call = storage::io_call::write, .error = std::make_error_code(std::errc::io_error)});
+  node->add({.call = storage::io_kind::write, .error = std::make_error_code(std::errc::io_error)});
   bool refused = false;
   try {
     a.overwrite({{10}, {2 * in_block}});

@@ -90,7 +90,7 @@ TEST_CASE("a resize that fails keeps the extents and every row that was to stay"
   };
   const auto node_fails = [&](bool fails) {
     if (fails)
-      nodes.nodes[1]->fail(operation::resize, std::make_error_code(std::errc::no_space_on_device));
+      nodes.nodes[1]->fail(io_kind::resize, std::make_error_code(std::errc::no_space_on_device));
     else
       nodes.nodes[1]->heal();
   };
@@ -316,7 +316,7 @@ TEST_CASE("a resize of two extents that fails keeps the extents and every elemen
   runtime rt(memory(512_KiB));
   tiled_matrix a{rt, nodes.handle(), "a", create, {20, 80}, in_both()};
   write_numbers(a);
-  nodes.nodes[1]->fail(operation::resize, std::make_error_code(std::errc::no_space_on_device));
+  nodes.nodes[1]->fail(io_kind::resize, std::make_error_code(std::errc::no_space_on_device));
   CHECK_THROWS_AS(a.resize({50, 20}), io_error);
   nodes.nodes[1]->heal();
   CHECK(a.extents() == tiled_matrix::extents_type{20, 80});

@@ -45,7 +45,7 @@ struct opened_twice {
     return all;
   }
   void fail_writes(std::size_t node) const {
-    nodes.nodes[node]->fail(operation::write, std::make_error_code(std::errc::io_error));
+    nodes.nodes[node]->fail(io_kind::write, std::make_error_code(std::errc::io_error));
   }
   void heal() const {
     for (const auto& n : nodes.nodes) n->heal();

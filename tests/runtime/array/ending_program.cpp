@@ -398,7 +398,7 @@ storage::faulty_io_service& array_on_a_slow_node(std::chrono::milliseconds end_d
   auto* a = new doubles(*rt, s, "a", create, {1000});
   (*a)[1] = 2;
   storage::fault_rule rule;
-  rule.call = storage::io_call::write;
+  rule.call = storage::io_kind::write;
   rule.hold = true;
   (*slow)->add(rule);
   return **slow;

@@ -436,7 +436,7 @@ TEST_CASE("a dirty block survives a failed write, and a failed read is an error,
   const bytes sevens(3000, std::byte{7});
   bytes got(3000);
   for (std::uint64_t by = 0; by < 3; ++by) f.write_block({3, by}, sevens);
-  faulty->add({.call = ooc::storage::io_call::write, .error = broken});
+  faulty->add({.call = ooc::storage::io_kind::write, .error = broken});
   expect(broken, [&] { f.writeback(); });
   CHECK(f.dirty_superblocks() > 0);
   expect(broken, [&] { f.close(); });
@@ -447,7 +447,7 @@ TEST_CASE("a dirty block survives a failed write, and a failed read is an error,
   CHECK(f.dirty_superblocks() == 0);
 
   f.invalidate();
-  faulty->add({.call = ooc::storage::io_call::read, .error = broken});
+  faulty->add({.call = ooc::storage::io_kind::read, .error = broken});
   expect(broken, [&] {
     for (std::uint64_t by = 0; by < 3; ++by) f.read_block({3, by}, got);
   });

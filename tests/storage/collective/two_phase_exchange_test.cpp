@@ -91,12 +91,12 @@ class damaged_node final : public testing::forwarded_node {
   damaged_node(std::shared_ptr<io_service> inner, std::uint64_t chunk)
       : forwarded_node(std::move(inner)), begin_(chunk * chunk_size) {}
 
-  void read(shape_ptr file, std::uint32_t stripe_index, request_ptr r, std::byte* memory, completion done) override {
+  void answer(node_call call, completion done) override {
     std::vector<region> regions;
-    object_regions(*r, file->striping, stripe_index, regions);
+    if (call.kind == io_kind::read) object_regions(*call.wanted, call.file->striping, call.stripe_index, regions);
     for (const region& p : regions)
       if (p.node_offset < begin_ + chunk_size && p.node_end() > begin_) return done({errc::corrupt, "a damaged chunk"});
-    forwarded_node::read(std::move(file), stripe_index, std::move(r), memory, std::move(done));
+    forwarded_node::answer(std::move(call), std::move(done));
   }
 
  private:
@@ -165,7 +165,7 @@ TEST_CASE("each window is one request of its own rank, however fine the regions"
   thread_group all(ranks);
   transfer(all, f, access_kind::read, wanted, memory, plan);
   for (const auto& nodes : f.faulty)
-    for (const auto& n : nodes) CHECK(n->calls(io_call::read) == plan.rounds.size());
+    for (const auto& n : nodes) CHECK(n->calls(io_kind::read) == plan.rounds.size());
 }
 
 TEST_CASE("a rank whose writes fail goes on taking part, and the others' windows are written") {
@@ -179,12 +179,12 @@ TEST_CASE("a rank whose writes fail goes on taking part, and the others' windows
   constexpr std::size_t bad = 1;
   for (const auto& n : f.faulty[bad])
     for (std::uint64_t nth = 2; nth < 20; ++nth)
-      n->add({.call = io_call::write, .nth = nth, .error = std::make_error_code(std::errc::no_space_on_device)});
+      n->add({.call = io_kind::write, .nth = nth, .error = std::make_error_code(std::errc::no_space_on_device)});
   thread_group all(ranks);
   const std::vector<failure> outcome = transfer(all, f, access_kind::write, wanted, memory, plan);
   for (std::size_t r = 0; r < ranks; ++r) CHECK((outcome[r].code == std::errc::no_space_on_device) == (r == bad));
   // It does not try for ever: two windows are on their way when it learns of the first failure.
-  for (const auto& n : f.faulty[bad]) CHECK(n->calls(io_call::write) <= 4);
+  for (const auto& n : f.faulty[bad]) CHECK(n->calls(io_kind::write) <= 4);
   const bytes now = f.contents();
   std::size_t wrong = 0;
   for (std::uint64_t i = 0; i < now.size(); ++i) {
@@ -203,7 +203,7 @@ TEST_CASE("a rank whose reads fail keeps nobody from what the others have read")
   const std::vector<request> wanted = columns(ranks, width, rows);
   const exchange_plan plan = plan_exchange(wanted, f.shape->striping, ranks * 8192);
   std::vector<bytes> memory(ranks, bytes(width * rows));
-  f.faulty[2].front()->add({.call = io_call::read, .error = std::make_error_code(std::errc::io_error)});
+  f.faulty[2].front()->add({.call = io_kind::read, .error = std::make_error_code(std::errc::io_error)});
   thread_group all(ranks);
   const std::vector<failure> outcome = transfer(all, f, access_kind::read, wanted, memory, plan);
   for (std::size_t r = 0; r < ranks; ++r) CHECK(static_cast<bool>(outcome[r]) == (r == 2));

@@ -157,8 +157,8 @@ TEST_CASE("an empty request is done at once") {
 TEST_CASE("a failure is told with node and file, once, after all nodes have answered") {
   memory_file f(4, {0, 4, 4096}, 40000);
   f.fill();
-  f.nodes[2]->fail(operation::read, {EIO, std::generic_category()});
-  f.nodes[3]->fail(operation::read, {ETIMEDOUT, std::generic_category()});
+  f.nodes[2]->fail(io_kind::read, {EIO, std::generic_category()});
+  f.nodes[3]->fail(io_kind::read, {ETIMEDOUT, std::generic_category()});
   std::vector<std::byte> out(40000);
   int calls = 0;
   failure result;
@@ -248,7 +248,7 @@ TEST_CASE("clients ask the nodes from their own first one on") {
 TEST_CASE("a long read from many nodes that fail ends once, after all have been asked") {
   memory_file f(32, {0, 32, 64 << 10}, std::uint64_t{32} << 20);
   f.fill();
-  for (const auto& n : f.nodes) n->fail(operation::read, {EIO, std::generic_category()});
+  for (const auto& n : f.nodes) n->fail(io_kind::read, {EIO, std::generic_category()});
   std::vector<std::byte> out(f.file->shape().size);
   CHECK(f.file->read(request::contiguous(0, out.size()), out.data()).code == std::errc::io_error);
   for (const auto& n : f.nodes) CHECK(n->stats().read_requests == 1);
@@ -262,7 +262,7 @@ TEST_CASE("sync reaches every node of the file and no other") {
   CHECK(f.nodes[0]->stats().syncs == 0);
   CHECK(f.nodes[1]->stats().syncs == 1);
   CHECK(f.nodes[2]->stats().syncs == 1);
-  f.nodes[2]->fail(operation::sync, {EIO, std::generic_category()});
+  f.nodes[2]->fail(io_kind::sync, {EIO, std::generic_category()});
   CHECK(f.file->sync().code == std::errc::io_error);
 }
 

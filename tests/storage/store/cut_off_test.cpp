@@ -462,9 +462,9 @@ TEST_CASE("a cut for which space is needed first is a cut on all nodes") {
   file::create(own, "removed", {.striping = {0, 2, 4096}}).write_at(0, filled(10'000, 1));
   own.remove("removed");  // its stripe objects are in the way
   full->add(
-      {.call = storage::io_call::resize, .times = 1, .error = std::make_error_code(std::errc::no_space_on_device)});
+      {.call = storage::io_kind::resize, .times = 1, .error = std::make_error_code(std::errc::no_space_on_device)});
   file::open(own, "f", file_access::read_write).truncate(100);
-  CHECK(full->hits(storage::io_call::resize) == 1);
+  CHECK(full->hits(storage::io_kind::resize) == 1);
   a.write_at(20'500, filled(100, 2));  // on the second node
   model m{filled(100, 1)};
   m.write_at(20'500, filled(100, 2));
@@ -534,10 +534,10 @@ TEST_CASE("a growth beside an opening of the file for which there is no space le
   const auto data = storage::node_folder(s.folder / "0").data(core->metadata().lookup("f").id);
   const auto before = std::filesystem::file_size(data);
   full->add(
-      {.call = storage::io_call::resize, .times = 1, .error = std::make_error_code(std::errc::no_space_on_device)});
+      {.call = storage::io_kind::resize, .times = 1, .error = std::make_error_code(std::errc::no_space_on_device)});
   slow.metadata->after_find = [&] { (void)file::open(s.open(), "f", file_access::read_write); };
   CHECK_THROWS_AS(b.truncate(300'000), io_error);
-  CHECK(full->hits(storage::io_call::resize) == 1);
+  CHECK(full->hits(storage::io_kind::resize) == 1);
   CHECK(std::filesystem::file_size(data) == before);
   check_same(contents_of(file::open(s.open(), "f")), filled(30'000, 1));
 }

@@ -222,7 +222,7 @@ TEST_CASE("a closed file says so") {
 TEST_CASE("a failed write names file, node and cause and leaves the file usable") {
   memory_store s(2);
   file f = file::create(s.handle(), "a", {.size = 1000, .striping = {0, 0, 100}});
-  s.nodes[1]->fail(operation::write, {EIO, std::generic_category()});
+  s.nodes[1]->fail(io_kind::write, {EIO, std::generic_category()});
   try {
     f.write_at(0, numbered(1000));
     FAIL("written");
@@ -233,7 +233,7 @@ TEST_CASE("a failed write names file, node and cause and leaves the file usable"
   }
   s.nodes[1]->heal();
   f.write_at(0, numbered(1000));
-  s.nodes[0]->fail(operation::sync, {EIO, std::generic_category()});
+  s.nodes[0]->fail(io_kind::sync, {EIO, std::generic_category()});
   CHECK(code_of([&] { f.sync(); }) == std::errc::io_error);
   s.nodes[0]->heal();
   f.sync();

@@ -168,7 +168,7 @@ TEST_CASE("a file whose commit may have been made is whole if it was") {
 TEST_CASE("shares that cannot be removed now are swept later") {
   memory_store s(3);
   s.core->create("a", plain(100000));
-  s.nodes[1]->fail(operation::remove, {EIO, std::generic_category()});
+  s.nodes[1]->fail(io_kind::remove, {EIO, std::generic_category()});
   s.core->remove("a");
   s.core->removals().finish();
   CHECK(s.nodes[0]->objects().empty());
@@ -194,9 +194,9 @@ class removal_times : public forwarded_node {
     sqlite::query q(c, "SELECT value FROM store WHERE key = 'syncs'");
     return q.next() ? q.integer(0) : 0;
   }
-  void remove(shape_ptr file, completion done) override {
-    times.push_back(syncs());
-    forwarded_node::remove(std::move(file), std::move(done));
+  void answer(node_call call, completion done) override {
+    if (call.kind == io_kind::remove) times.push_back(syncs());
+    forwarded_node::answer(std::move(call), std::move(done));
   }
   std::vector<std::int64_t> times;  // of the thread that removes
 
@@ -288,9 +288,9 @@ class node_with_modes final : public forwarded_node {
  public:
   using forwarded_node::forwarded_node;
   bool keeps_permissions() const override { return true; }
-  void permit(shape_ptr file, std::uint32_t, completion done) override {
-    modes[file->id] = file->permissions.mode;
-    done({});
+  void answer(node_call call, completion done) override {
+    if (call.kind == io_kind::permit) modes[call.file->id] = call.file->permissions.mode;
+    forwarded_node::answer(std::move(call), std::move(done));
   }
   std::map<file_id, std::uint32_t> modes;
 };

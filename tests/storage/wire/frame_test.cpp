@@ -4,13 +4,17 @@
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <fstream>
+#include <iterator>
+#include <map>
 #include <numeric>
 #include <random>
+#include <regex>
 #include <sstream>
 
 #include "storage/layout/crc32c.hpp"
 #include "storage/layout/io_part.hpp"
 #include "storage/wire/messages.hpp"
+#include "storage/wire/node_calls.hpp"
 #include "support/random_seed.hpp"
 
 using namespace ooc;
@@ -44,6 +48,33 @@ std::string documented(const std::string& heading) {
 }
 
 }  // namespace
+
+TEST_CASE("the document has the calls of a node, and the rights that they need, as the list of them") {
+  std::ifstream document(OOC_WIRE_FORMAT_DOCUMENT);
+  const std::regex row(R"(\| (\d+) \| (\w+) \| client \| (IoRequest)?[^|]*\|[^|]*\| (VerifyReport|FileIds|).*)");
+  std::map<std::uint32_t, std::string> calls_with;  // by right
+  std::size_t found = 0;
+  std::smatch m;
+  std::string all;
+  for (std::string line; std::getline(document, line); all += line + "\n") {
+    if (!std::regex_match(line, m, row)) continue;
+    CAPTURE(line);
+    const wire::served_call* c = wire::served(static_cast<wire::frame_kind>(std::stoi(m[1])));
+    CHECK((m[3].length() != 0) == (c != nullptr && c->rights != 0));
+    CHECK((m[4] == "VerifyReport") == (c != nullptr && c->call == io_kind::verify));
+    CHECK((m[4] == "FileIds") == (c != nullptr && c->call == io_kind::list));
+    if (c == nullptr) continue;
+    ++found;
+    for (std::uint32_t right = right_read; right <= right_resize; right *= 2)
+      if (std::string& calls = calls_with[right]; c->rights & right) calls += (calls.empty() ? "" : ", ") + m[2].str();
+  }
+  CHECK(found == std::size(wire::served_calls));
+  std::string rights;
+  for (const auto& [right, calls] : calls_with)
+    rights += (rights.empty() ? "" : "; ") + std::to_string(right) + ": " + calls;
+  INFO(rights);
+  CHECK(all.find("| " + rights + " |") != std::string::npos);
+}
 
 TEST_CASE("the example of the document is what is sent") {
   wire::io_request r;
