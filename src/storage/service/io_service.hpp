@@ -1,8 +1,9 @@
 // One I/O node: its stripe object of every file of a store.
 //
 // Two implementations: `local_io_service` (a folder, in this process) and the client of a server
-// whose session calls a local one.  Everything above sees only this interface, so a decorator that
-// injects faults or counts requests fits in between.
+// whose session passes the same calls to a local one (wire/node_calls.hpp).  Everything above sees only this interface,
+// and an implementation answers any call with one function, so a decorator that injects faults or counts requests fits
+// in between.
 //
 // Operations are asynchronous: they return at once and call `done` exactly once, on a thread of the
 // service, possibly before the call returns; only where memory for the operation itself is wanting do

@@ -18,18 +18,13 @@ namespace ooc::storage {
 
 namespace {
 
-using node_operation = std::function<void(io_service&, std::uint32_t stripe_index, completion)>;
-
-/// One operation on the nodes of `stripe_indexes`, of which a number at a time is under way.
+/// One call to the nodes of `stripe_indexes`, of which a number at a time is under way.
 class fan_out : public std::enable_shared_from_this<fan_out> {
  public:
-  fan_out(striped_file::nodes all, shape_ptr shape, std::vector<std::uint32_t> stripe_indexes, const char* doing,
-          node_operation operation, completion done)
+  fan_out(striped_file::nodes all, std::vector<std::uint32_t> stripe_indexes, node_call call, completion done)
       : all_(std::move(all)),
-        shape_(std::move(shape)),
         stripe_indexes_(std::move(stripe_indexes)),
-        doing_(doing),
-        operation_(std::move(operation)),
+        call_(std::move(call)),
         counter_(stripe_indexes_.size(), std::move(done)) {}
 
   /// Sends to `at_once` nodes; every answer, also a failure, sends to the next one.
@@ -41,41 +36,40 @@ class fan_out : public std::enable_shared_from_this<fan_out> {
   void send_next() {
     const std::size_t i = sent_.fetch_add(1, std::memory_order_relaxed);
     if (i >= stripe_indexes_.size()) return;
-    const std::uint32_t stripe_index = stripe_indexes_[i];
-    const auto& node = all_[(shape_->striping.sn + std::size_t{stripe_index}) % all_.size()];
+    const auto& node = all_[(call_.file->striping.sn + std::size_t{stripe_indexes_[i]}) % all_.size()];
     try {
-      operation_(*node, stripe_index, [self = shared_from_this()](const failure& f) { self->answer(f); });
+      node_call call = call_;
+      if (call.kind != io_kind::remove) call.stripe_index = stripe_indexes_[i];
+      node->answer(std::move(call), [self = shared_from_this()](const failure& f) { self->answer(f); });
     } catch (const std::exception& e) {
       // Nothing was sent, so nobody else answers for this node.
       answer({std::make_error_code(std::errc::io_error),
-              "node " + node->name() + ": " + doing_ + " '" + shape_->name + "': " + e.what()});
+              "node " + node->name() + ": " + name_of(call_.kind) + " of '" + call_.file->name + "': " + e.what()});
     }
   }
   void answer(const failure& f) {
     send_next();
-    counter_.answer(f);
+    // A stripe object that is not there (never made, or swept by another process) is as good as removed.
+    const bool gone = call_.kind == io_kind::remove && f.code == std::errc::no_such_file_or_directory;
+    counter_.answer(gone ? failure{} : f);
   }
 
   const striped_file::nodes all_;
-  const shape_ptr shape_;
   const std::vector<std::uint32_t> stripe_indexes_;
-  const char* const doing_;
-  const node_operation operation_;
+  const node_call call_;
   completion_counter counter_;
   std::atomic<std::size_t> sent_{0};
 };
 
 /// Sends to the nodes of `stripe_indexes`, `at_once` of them at a time, beginning with the first one of
 /// `client`; `done` once when all have answered.
-void fan_out_to(const striped_file::nodes& all, const shape_ptr& shape, std::uint64_t client,
-                std::vector<std::uint32_t> stripe_indexes, const char* doing, node_operation operation, completion done,
-                std::size_t at_once = std::numeric_limits<std::size_t>::max()) {
+void fan_out_to(const striped_file::nodes& all, std::uint64_t client, std::vector<std::uint32_t> stripe_indexes,
+                node_call call, completion done, std::size_t at_once = std::numeric_limits<std::size_t>::max()) {
   if (stripe_indexes.empty()) return done({});
   std::rotate(stripe_indexes.begin(), stripe_indexes.begin() + first_of_client(client, stripe_indexes.size()),
               stripe_indexes.end());
   at_once = std::min(at_once, stripe_indexes.size());
-  std::make_shared<fan_out>(all, shape, std::move(stripe_indexes), doing, std::move(operation), std::move(done))
-      ->start(at_once);
+  std::make_shared<fan_out>(all, std::move(stripe_indexes), std::move(call), std::move(done))->start(at_once);
 }
 
 /// How many of `nodes` answer a read of `bytes` at the same time.  What many nodes send to one
@@ -170,33 +164,21 @@ void striped_file::read(request_ptr r, std::byte* memory, completion done) const
     return node(*only).read(shape_, *only, std::move(r), memory, std::move(done));
   std::vector<std::uint32_t> stripe_indexes = stripe_indexes_of(*r, *shape_);
   const std::size_t at_once = read_at_once(stripe_indexes.size(), r->bytes());
-  fan_out_to(
-      all_, shape_, client_, std::move(stripe_indexes), "reading",
-      [shape = shape_, r, memory](io_service& n, std::uint32_t stripe_index, completion answered) {
-        n.read(shape, stripe_index, r, memory, std::move(answered));
-      },
-      std::move(done), at_once);
+  fan_out_to(all_, client_, std::move(stripe_indexes), {io_kind::read, shape_, 0, std::move(r), memory},
+             std::move(done), at_once);
 }
 
 void striped_file::write(request_ptr r, const std::byte* memory, completion done) const {
   if (const failure f = past_end(*r, *shape_, "writing")) return done(f);
   if (const auto only = only_stripe_index_of(*r, shape_->striping))
     return node(*only).write(shape_, *only, std::move(r), memory, std::move(done));
-  fan_out_to(
-      all_, shape_, client_, stripe_indexes_of(*r, *shape_), "writing",
-      [shape = shape_, r, memory](io_service& n, std::uint32_t stripe_index, completion answered) {
-        n.write(shape, stripe_index, r, memory, std::move(answered));
-      },
-      std::move(done));
+  std::vector<std::uint32_t> stripe_indexes = stripe_indexes_of(*r, *shape_);
+  fan_out_to(all_, client_, std::move(stripe_indexes),
+             {io_kind::write, shape_, 0, std::move(r), const_cast<std::byte*>(memory)}, std::move(done));
 }
 
 void striped_file::sync(completion done) const {
-  fan_out_to(
-      all_, shape_, client_, stripe_indexes_with_bytes(*shape_), "syncing",
-      [shape = shape_](io_service& n, std::uint32_t stripe_index, completion answered) {
-        n.sync(shape, stripe_index, std::move(answered));
-      },
-      std::move(done));
+  fan_out_to(all_, client_, stripe_indexes_with_bytes(*shape_), {io_kind::sync, shape_}, std::move(done));
 }
 
 failure striped_file::read(const request& r, std::byte* memory) const {
@@ -211,26 +193,17 @@ failure striped_file::sync() const {
   return wait([&](completion done) { sync(std::move(done)); });
 }
 
+failure striped_file::ask(std::vector<std::uint32_t> stripe_indexes, node_call call) const {
+  return wait(
+      [&](completion done) { fan_out_to(all_, client_, std::move(stripe_indexes), std::move(call), std::move(done)); });
+}
+
 failure striped_file::create_objects() const {
-  return wait([&](completion done) {
-    fan_out_to(
-        all_, shape_, client_, stripe_indexes_with_bytes(*shape_), "making",
-        [shape = shape_](io_service& n, std::uint32_t stripe_index, completion answered) {
-          n.create(shape, stripe_index, std::move(answered));
-        },
-        std::move(done));
-  });
+  return ask(stripe_indexes_with_bytes(*shape_), {io_kind::create, shape_});
 }
 
 failure striped_file::advance_objects() const {
-  return wait([&](completion done) {
-    fan_out_to(
-        all_, shape_, client_, stripe_indexes_with_bytes(*shape_), "opening",
-        [shape = shape_](io_service& n, std::uint32_t stripe_index, completion answered) {
-          n.advance(shape, stripe_index, std::move(answered));
-        },
-        std::move(done));
-  });
+  return ask(stripe_indexes_with_bytes(*shape_), {io_kind::advance, shape_});
 }
 
 failure striped_file::resize_objects(std::uint64_t old_size) const {
@@ -238,41 +211,12 @@ failure striped_file::resize_objects(std::uint64_t old_size) const {
   std::vector<std::uint32_t> stripe_indexes;
   for (std::uint32_t t = 0; t < s.nn; ++t)
     if (s.object_size(t, old_size) != s.object_size(t, shape_->size)) stripe_indexes.push_back(t);
-  return wait([&](completion done) {
-    fan_out_to(
-        all_, shape_, client_, stripe_indexes, "resizing",
-        [shape = shape_, old_size](io_service& n, std::uint32_t stripe_index, completion answered) {
-          n.resize(shape, stripe_index, old_size, std::move(answered));
-        },
-        std::move(done));
-  });
+  return ask(std::move(stripe_indexes), {io_kind::resize, shape_, 0, {}, nullptr, old_size});
 }
 
-failure striped_file::permit_objects() const {
-  return wait([&](completion done) {
-    fan_out_to(
-        all_, shape_, client_, every_stripe_index(*shape_), "changing the mode of",
-        [shape = shape_](io_service& n, std::uint32_t stripe_index, completion answered) {
-          n.permit(shape, stripe_index, std::move(answered));
-        },
-        std::move(done));
-  });
-}
+failure striped_file::permit_objects() const { return ask(every_stripe_index(*shape_), {io_kind::permit, shape_}); }
 
-failure striped_file::remove_objects() const {
-  return wait([&](completion done) {
-    fan_out_to(
-        all_, shape_, client_, every_stripe_index(*shape_), "removing",
-        [shape = shape_](io_service& n, std::uint32_t, completion answered) {
-          // A stripe object that is not there (never made, or swept by another process) is as good as
-          // removed.
-          n.remove(shape, [answered = std::move(answered)](const failure& f) {
-            answered(f.code == std::errc::no_such_file_or_directory ? failure{} : f);
-          });
-        },
-        std::move(done));
-  });
-}
+failure striped_file::remove_objects() const { return ask(every_stripe_index(*shape_), {io_kind::remove, shape_}); }
 
 std::unique_ptr<const striped_file::reader> striped_file::reader::of(const striped_file& f) {
   auto r = std::make_unique<reader>();

@@ -79,6 +79,8 @@ class striped_file {
   io_service& node(std::uint32_t stripe_index) const;
 
  private:
+  failure ask(std::vector<std::uint32_t> stripe_indexes, node_call call) const;
+
   shape_ptr shape_;
   nodes all_;
   std::uint64_t client_;
