@@ -125,33 +125,21 @@ void metad_server::next_turn() {
   asio::post(context_, [this] { next_turn(); });
 }
 
-std::uint64_t metad_server::answer_room(wire::frame_kind kind, std::string_view body) const {
-  if (kind != wire::frame_kind::metadata) return 0;
-  try {
-    const wire::sent_call c = wire::decode_call(body);
-    const bool many =
-        std::holds_alternative<storage::calls::list>(c.what) || std::holds_alternative<storage::calls::ids>(c.what);
-    return many ? 4 << 20 : 0;
-  } catch (const error&) {
-    return 0;  // is refused when its turn has come
-  }
-}
-
 bool metad_server::holds_something(const session& s) const {
   return s.client().role != wire::peer_role::client || calls_.holds_something(s.client().client);
 }
 
-std::string metad_server::answer(session& s, wire::frame_kind kind, std::string_view body) {
+std::string metad_server::answer(session& s, const waiting_frame& f) {
   try {
-    switch (kind) {
-      case wire::frame_kind::metadata: return call(s, body);
-      case wire::frame_kind::enlist: return enlist(s, body);
+    switch (f.kind) {
+      case wire::frame_kind::metadata: return call(s, f);
+      case wire::frame_kind::enlist: return enlist(s, f.body);
       case wire::frame_kind::cluster: return cluster(s);
       case wire::frame_kind::stats: return statistics().SerializeAsString();
       case wire::frame_kind::ping: return {};
       default:
         throw usage_error({ENOSYS, std::generic_category()},
-                          "a metadata server does not answer a " + wire::kind_name(kind));
+                          "a metadata server does not answer a " + wire::kind_name(f.kind));
     }
   } catch (const std::exception&) {
     ++failures_;
@@ -159,10 +147,11 @@ std::string metad_server::answer(session& s, wire::frame_kind kind, std::string_
   }
 }
 
-std::string metad_server::call(session& s, std::string_view body) {
+std::string metad_server::call(session& s, const waiting_frame& f) {
   if (s.client().role != wire::peer_role::client)
     throw usage_error({EACCES, std::generic_category()}, "only clients call the metadata service");
-  const wire::sent_call c = wire::decode_call(body);
+  if (f.refused) std::rethrow_exception(f.refused);
+  const wire::sent_call& c = *f.call;
   if (std::holds_alternative<wire::goodbye>(c.what)) {
     clients_.goodbye(s.client().client);
     try {

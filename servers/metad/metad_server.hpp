@@ -63,9 +63,8 @@ class metad_server final : public session_host {
   servers::fair_share::claim welcome(session& s) override;
   const std::shared_ptr<servers::fair_share>& memory() override { return memory_; }
   void take_turn(storage::client_number who, std::function<void(bool)> go) override;
-  std::uint64_t answer_room(wire::frame_kind kind, std::string_view body) const override;
   bool holds_something(const session& s) const override;
-  std::string answer(session& s, wire::frame_kind kind, std::string_view body) override;
+  std::string answer(session& s, const waiting_frame& f) override;
 
  private:
   void accepted(std::shared_ptr<wire::stream_socket> socket);
@@ -73,7 +72,7 @@ class metad_server final : public session_host {
   boost::asio::awaitable<void> watch();
   void drop_revoked();
   void next_turn();
-  std::string call(session& s, std::string_view body);
+  std::string call(session& s, const waiting_frame& f);
   std::string enlist(session& s, std::string_view body);
   std::string cluster(const session& asker) const;
   wire::pb::MetadataStatistics statistics() const;

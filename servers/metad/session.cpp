@@ -36,6 +36,17 @@ spdlog::level::level_enum level_of(const std::exception& e) {
 
 }  // namespace
 
+waiting_frame::waiting_frame(wire::frame_kind k, std::string_view b) : kind(k), body(b) {
+  if (kind != frame_kind::metadata) return;
+  try {
+    call = wire::decode_call(body);
+    using namespace storage::calls;
+    if (std::holds_alternative<list>(call->what) || std::holds_alternative<ids>(call->what)) room = 4 << 20;
+  } catch (const error&) {
+    refused = std::current_exception();
+  }
+}
+
 session::session(session_host& host, std::shared_ptr<wire::stream_socket> socket, std::uint64_t number)
     : host_(host),
       socket_(std::move(socket)),
@@ -115,32 +126,32 @@ asio::awaitable<void> session::serve(const frame_header& h) {
   if (h.body_bytes > small) memory = co_await take_memory(3 * std::uint64_t{h.body_bytes});
   if (closed_) co_return;
   co_await reader_.receive_body(h);
-  const std::uint64_t room = host_.answer_room(h.kind, reader_.body());
-  if (room > memory.amount()) {
+  const waiting_frame f(h.kind, reader_.body());
+  if (f.room > memory.amount()) {
     memory = {};
-    memory = co_await take_memory(room + 3 * std::uint64_t{h.body_bytes});
+    memory = co_await take_memory(f.room + 3 * std::uint64_t{h.body_bytes});
   }
   waiting_ = true;
   const auto ask = [this](auto go) { host_.take_turn(who_, std::move(go)); };
   const auto gone = [this] { return closed_; };
   co_await servers::await_grant<bool>(socket_->get_executor(), ask, gone);
   waiting_ = false;
-  if (!closed_) co_await answer(h, std::move(memory));
+  if (!closed_) co_await answer(h.id, f, std::move(memory));
 }
 
-asio::awaitable<void> session::answer(const frame_header& h, servers::fair_share::claim memory) {
+asio::awaitable<void> session::answer(std::uint64_t id, const waiting_frame& f, servers::fair_share::claim memory) {
   frame_header reply;
   reply.kind = frame_kind::reply;
   reply.flags = frame_header::last;
-  reply.id = h.id;
+  reply.id = id;
   reply.incarnation = host_.who_am_i().incarnation;
   std::string body;
   try {
-    body = host_.answer(*this, h.kind, reader_.body());
+    body = host_.answer(*this, f);
   } catch (const std::exception& e) {
     reply.flags |= frame_header::failed;
     body = wire::encode_failure(e);
-    spdlog::log(level_of(e), "{} ({}), {}: {}", peer_, client_.name, wire::kind_name(h.kind), e.what());
+    spdlog::log(level_of(e), "{} ({}), {}: {}", peer_, client_.name, wire::kind_name(f.kind), e.what());
   }
   const auto self = shared_from_this();
   sender_->send({wire::encode_frame(reply, body), {}, [self](bool) {

@@ -10,8 +10,10 @@
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,10 +23,22 @@
 #include "storage/wire/frame_stream.hpp"
 #include "storage/wire/greeting.hpp"
 #include "storage/wire/handshake.hpp"
+#include "storage/wire/metadata_calls.hpp"
 
 namespace ooc::metad {
 
 class session;
+
+/// A frame that waits for its turn.
+struct waiting_frame {
+  waiting_frame(wire::frame_kind kind, std::string_view body);
+
+  const wire::frame_kind kind;
+  const std::string_view body;
+  std::optional<wire::sent_call> call;  ///< of one that has a call; else
+  std::exception_ptr refused;           ///< why it has none
+  std::uint64_t room = 0;               ///< bytes that its answer may take, if they are many
+};
 
 /// The parts of a server that its sessions share.
 class session_host {
@@ -42,12 +56,10 @@ class session_host {
   virtual const std::shared_ptr<servers::fair_share>& memory() = 0;
   /// Calls `go` when the turn of `who` has come; what the frame asks for is then done at once.
   virtual void take_turn(storage::client_number who, std::function<void(bool)> go) = 0;
-  /// Bytes that the answer to a frame may take, if they are many; else 0.
-  virtual std::uint64_t answer_room(wire::frame_kind kind, std::string_view body) const = 0;
   /// True where the peer would lose something that it holds if it did not come back.
   virtual bool holds_something(const session& s) const = 0;
   /// The body of the reply to a frame.  Throws what is to be told to the peer.
-  virtual std::string answer(session& s, wire::frame_kind kind, std::string_view body) = 0;
+  virtual std::string answer(session& s, const waiting_frame& f) = 0;
 };
 
 class session : public std::enable_shared_from_this<session> {
@@ -82,7 +94,7 @@ class session : public std::enable_shared_from_this<session> {
   boost::asio::awaitable<void> shake_hands();
   boost::asio::awaitable<void> serve(const wire::frame_header& h);
   boost::asio::awaitable<servers::fair_share::claim> take_memory(std::uint64_t bytes);
-  boost::asio::awaitable<void> answer(const wire::frame_header& h, servers::fair_share::claim memory);
+  boost::asio::awaitable<void> answer(std::uint64_t id, const waiting_frame& f, servers::fair_share::claim memory);
 
   session_host& host_;
   const std::shared_ptr<wire::stream_socket> socket_;

@@ -25,9 +25,12 @@ constexpr std::chrono::milliseconds probe_time = 500ms, probe_pause = 1s;
 /// A question, which is asked until it is answered or the time is up.
 struct metadata_client::question {
   wire::frame_kind kind;
-  std::string doing;
+  std::string text;
   std::chrono::milliseconds within;
   wire::sent_call* call = nullptr;  // empty: the body is empty
+
+  /// For messages: a call has to be encoded for it.
+  std::string doing() const { return call == nullptr ? text : wire::operation_name(wire::operation_of(call->what)); }
 };
 
 metadata_client::metadata_client(remote_metadata_options options)
@@ -43,8 +46,7 @@ void metadata_client::connect() {
 
 wire::call_reply metadata_client::call(const wire::any_call& c, std::optional<std::chrono::milliseconds> within) {
   wire::sent_call sent{c};
-  question q{wire::frame_kind::metadata, wire::operation_name(wire::operation_of(c)),
-             within.value_or(options_.deadline), &sent};
+  question q{wire::frame_kind::metadata, {}, within.value_or(options_.deadline), &sent};
   wire::call_reply reply = wire::decode_reply(c, exchange(q));
   if (reply.grace.count() > 0) contact_.every(reply.grace / 3);
   return reply;
@@ -62,17 +64,17 @@ void metadata_client::heard() {
 
 std::string metadata_client::exchange(question& q) {
   auto deadline = clock::now() + q.within;
-  const auto start = name() + ": " + q.doing + ": ";
+  const auto start = [&] { return name() + ": " + q.doing() + ": "; };
   if (!mutex_.try_lock_until(deadline))
     throw io_error::in_full({ETIMEDOUT, std::generic_category()},
-                            start + "other calls of this program have kept it waiting for " + seconds_text(q.within) +
+                            start() + "other calls of this program have kept it waiting for " + seconds_text(q.within) +
                                 "; see whether the server answers (`ooc ping`)");
   const lock_guard lock(mutex_, std::adopt_lock);
   // A caller that comes within an outage waits for its end only.
   const bool gone = outage_.judge(clock::now());
   if (gone && clock::now() - last_try_ < probe_pause)
     throw io_error::in_full({ETIMEDOUT, std::generic_category()},
-                            start + "fails at once: nothing has come from there for " +
+                            start() + "fails at once: nothing has come from there for " +
                                 seconds_text(outage_.lasts(clock::now())) + ", longer than the deadline of " +
                                 seconds_text(outage_.deadline()) +
                                 "; start the server, or check its address and the network");
@@ -99,7 +101,7 @@ std::string metadata_client::exchange(question& q) {
             std::min(outage_.notice_at(), outage_.begun() ? clock::time_point::max() : began + notice_after),
             [&]() OOC_REQUIRES(mutex_) {
               outage_.missed(began);
-              outage_.say(name() + " to answer (" + q.doing + ")");
+              outage_.say(name() + " to answer (" + q.doing() + ")");
             });
       if (!connection_.open())
         connect_once(attempt);
@@ -115,7 +117,7 @@ std::string metadata_client::exchange(question& q) {
       return std::string(answer.body);
     } catch (const wire::connection_refused& e) {
       heard();
-      throw usage_error(e.code(), start + e.what());
+      throw usage_error(e.code(), start() + e.what());
     } catch (const wire::connection_error& e) {
       last_try_ = clock::now();
       outage_.missed(began);
@@ -123,7 +125,7 @@ std::string metadata_client::exchange(question& q) {
       deadline = std::min(deadline, gone ? deadline : outage_.end());
       if (clock::now() + pause < deadline) {
         if (q.within > notice_after && clock::now() + pause >= outage_.notice_at())
-          outage_.say(name() + " to answer (" + q.doing + "; " + e.what() + ")");
+          outage_.say(name() + " to answer (" + q.doing() + "; " + e.what() + ")");
         const auto end_of_pause = clock::now() + pause;
         std::this_thread::sleep_until(end_of_pause);
         if (clock::now() - end_of_pause > outage::was_stopped) begin_anew();
@@ -132,7 +134,7 @@ std::string metadata_client::exchange(question& q) {
       outage_.judge(clock::now() + pause);
       throw io_error::in_full(
           {ETIMEDOUT, std::generic_category()},
-          start + "no answer within " + seconds_text(gone ? outage_.deadline() : q.within) + " (" + e.what() +
+          start() + "no answer within " + seconds_text(gone ? outage_.deadline() : q.within) + " (" + e.what() +
               "); start the server, or check its address and the network" +
               (sent && changing ? "; whether the change was made is not known: look before you repeat it" : ""));
     }
