@@ -7,32 +7,30 @@
 
 namespace ooc::storage {
 
-removal_queue::removal_queue(remover remove) : remove_(std::move(remove)), owner_(::getpid()) {}
+removal_queue::removal_queue(remover remove)
+    : remove_(std::move(remove)), owner_(::getpid()), thread_(std::make_unique<ticker>([this] { return turn(); })) {}
 
 removal_queue::~removal_queue() {
-  if (!thread_.joinable()) return;
   if (::getpid() != owner_) {
-    new std::thread(std::move(thread_));  // there is no such thread to be joined
+    (void)thread_.release();  // there is no such thread to be joined
     return;
   }
+  thread_->stop();
   {
     const lock_guard lock(mutex_);
-    ending_ = true;
+    hurry_ = true;
   }
-  changed_.notify_all();
-  thread_.join();
+  turn();
 }
 
 void removal_queue::add(entry e) {
-  {
-    const lock_guard lock(mutex_);
-    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
-    bytes_ += std::max(e.size, e.reserved);
-    hurry_ = hurry_ || bytes_ >= most_bytes;
-    waiting_.push_back(std::move(e));
-    ++added_;
-  }
-  changed_.notify_all();
+  const lock_guard lock(mutex_);
+  thread_->wake();
+  if (waiting_.empty()) due_ = ticker::clock::now() + gathering;
+  bytes_ += std::max(e.size, e.reserved);
+  hurry_ = hurry_ || bytes_ >= most_bytes;
+  waiting_.push_back(std::move(e));
+  ++added_;
 }
 
 bool removal_queue::finish() {
@@ -41,7 +39,7 @@ bool removal_queue::finish() {
   const std::uint64_t until = added_, before = removed_;
   if (tried_ == until) return false;
   hurry_ = true;
-  changed_.notify_all();
+  thread_->wake();
   changed_.wait(lock, [&]() OOC_REQUIRES(mutex_) { return tried_ >= until; });
   return removed_ != before;
 }
@@ -51,27 +49,25 @@ void removal_queue::try_again() {
   for (entry& e : std::exchange(kept_, {})) waiting_.push_back(std::move(e));
 }
 
-void removal_queue::run() {
+ticker::clock::time_point removal_queue::turn() {
   unique_lock lock(mutex_);
-  for (;;) {
-    changed_.wait(lock, [&]() OOC_REQUIRES(mutex_) { return ending_ || !waiting_.empty(); });
-    if (waiting_.empty()) return;
-    changed_.wait_for(lock, gathering, [&]() OOC_REQUIRES(mutex_) { return ending_ || hurry_; });
-    try_again();
-    std::vector<entry> now = std::exchange(waiting_, {});
-    const std::uint64_t files = now.size();
-    bytes_ = 0;
-    hurry_ = false;
-    std::vector<entry> kept;
-    {
-      const unlocked others(lock, mutex_);
-      kept = remove_(std::move(now));
-    }
-    tried_ += files;
-    removed_ += files - kept.size();
-    kept_ = std::move(kept);
-    changed_.notify_all();
+  if (waiting_.empty()) return ticker::when_woken;
+  if (!hurry_ && ticker::clock::now() < due_) return due_;
+  try_again();
+  std::vector<entry> now = std::exchange(waiting_, {});
+  const std::uint64_t files = now.size();
+  bytes_ = 0;
+  hurry_ = false;
+  std::vector<entry> kept;
+  {
+    const unlocked others(lock, mutex_);
+    kept = remove_(std::move(now));
   }
+  tried_ += files;
+  removed_ += files - kept.size();
+  kept_ = std::move(kept);
+  changed_.notify_all();
+  return ticker::when_woken;
 }
 
 }  // namespace ooc::storage

@@ -16,11 +16,12 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <thread>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "storage/base/mutex.hpp"
+#include "storage/base/ticker.hpp"
 #include "storage/service/entry.hpp"
 
 namespace ooc::storage {
@@ -30,8 +31,8 @@ class removal_queue {
   static constexpr std::chrono::milliseconds gathering{1000};
   static constexpr std::uint64_t most_bytes = std::uint64_t{64} << 20;
 
-  /// Gets what has come together, on the thread of the queue, and returns what could not be removed; that has its turn
-  /// again with what comes next, or when somebody needs the space.  Must not throw.
+  /// Gets what has come together, on the thread of the queue or in its destructor, and returns what could not be
+  /// removed; that has its turn again with what comes next, or when somebody needs the space.  Must not throw.
   using remover = std::function<std::vector<entry>(std::vector<entry>)>;
 
   explicit removal_queue(remover remove);
@@ -51,7 +52,7 @@ class removal_queue {
   bool finish() OOC_EXCLUDES(mutex_);
 
  private:
-  void run() OOC_EXCLUDES(mutex_);
+  ticker::clock::time_point turn() OOC_EXCLUDES(mutex_);
   void try_again() OOC_REQUIRES(mutex_);
 
   const remover remove_;
@@ -63,8 +64,9 @@ class removal_queue {
   std::uint64_t bytes_ OOC_GUARDED_BY(mutex_) = 0;                                     // of what waits
   std::uint64_t added_ OOC_GUARDED_BY(mutex_) = 0, tried_ OOC_GUARDED_BY(mutex_) = 0;  // files, in all
   std::uint64_t removed_ OOC_GUARDED_BY(mutex_) = 0;                                   // of those
-  bool hurry_ OOC_GUARDED_BY(mutex_) = false, ending_ OOC_GUARDED_BY(mutex_) = false;
-  std::thread thread_ OOC_GUARDED_BY(mutex_);
+  bool hurry_ OOC_GUARDED_BY(mutex_) = false;
+  ticker::clock::time_point due_ OOC_GUARDED_BY(mutex_);
+  std::unique_ptr<ticker> thread_;
 };
 
 }  // namespace ooc::storage
