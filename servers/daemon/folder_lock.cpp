@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "oocarray/error.hpp"
+#include "storage/base/refuse.hpp"
 
 namespace ooc::servers {
 
@@ -17,11 +18,21 @@ storage::file_descriptor lock_folder(const std::filesystem::path& folder, const 
   const auto failed = [&](const char* what) {
     return io_error({errno, std::generic_category()}, "folder '" + folder.string() + "' cannot be " + what);
   };
+  std::error_code ec;
+  std::filesystem::create_directories(folder, ec);
+  if (ec) throw io_error(ec, "folder '" + folder.string() + "' cannot be made");
   storage::file_descriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) throw failed("opened");
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
   if (errno != EWOULDBLOCK) throw failed("locked");
   throw usage_error(errc::busy, "folder '" + folder.string() + "' is in use by another " + owner + "; stop that first");
+}
+
+void refuse_strangers(const std::filesystem::path& folder, const std::string& owner, const std::string& unfinished) {
+  for (const auto& stranger : std::filesystem::directory_iterator(folder))
+    if (const auto name = stranger.path().filename(); name != "lost+found" && name != unfinished)
+      refuse_folder(folder.native(), "is not that of " + owner + " and not empty (it holds '" + name.string() +
+                                         "'); name such a folder, or a new or empty one");
 }
 
 namespace {

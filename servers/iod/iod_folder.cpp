@@ -46,9 +46,6 @@ bool from_hex(const std::string& text, wire::capability_public_key& key) {
 }  // namespace
 
 iod_folder::iod_folder(fs::path folder, std::uint32_t node) : folder_(std::move(folder)), node_(node) {
-  std::error_code ec;
-  fs::create_directories(folder_, ec);
-  if (ec) throw io_error(ec, "folder '" + folder_.string() + "' cannot be made");
   lock_ = servers::lock_folder(folder_, "I/O server");
   const bool ours = fs::exists(folder_ / identity_name);
   if (ours) servers::close_to_others(folder_);
@@ -56,11 +53,7 @@ iod_folder::iod_folder(fs::path folder, std::uint32_t node) : folder_(std::move(
     read();
     return;
   }
-  for (const auto& stranger : fs::directory_iterator(folder_))
-    if (stranger.path().filename() != "lost+found" && stranger.path().filename() != unfinished_name)
-      refuse_folder(folder_.native(), "is not that of an I/O server and not empty (it holds '" +
-                                          stranger.path().filename().string() +
-                                          "'); name such a folder, or a new or empty one");
+  servers::refuse_strangers(folder_, "an I/O server", unfinished_name);
   servers::close_to_others(folder_);
   uuid_ = storage::new_uuid();
   write({}, {});

@@ -31,9 +31,6 @@ metadata_folder::metadata_folder(fs::path folder, std::uint32_t nodes, storage::
   if (nodes > max_nodes)
     throw usage_error(errc::invalid_request,
                       std::to_string(nodes) + " nodes: a store has at most " + std::to_string(max_nodes));
-  std::error_code ec;
-  fs::create_directories(folder_, ec);
-  if (ec) throw io_error(ec, "folder '" + folder_.string() + "' cannot be made");
   lock_ = servers::lock_folder(folder_, "metadata server");
   if (!fs::exists(folder_ / identity_name)) make(nodes, owner);
   servers::close_to_others(folder_);
@@ -57,11 +54,7 @@ void metadata_folder::make(std::uint32_t nodes, storage::credentials owner) {
       fs::remove(folder_ / (std::string(storage::metadata_file_name) + tail));
     fs::remove(folder_ / unfinished_name);
   }
-  for (const auto& stranger : fs::directory_iterator(folder_))
-    if (stranger.path().filename() != "lost+found")
-      refuse_folder(folder_.native(), "is not that of a metadata server and not empty (it holds '" +
-                                          stranger.path().filename().string() +
-                                          "'); name such a folder, or a new or empty one");
+  servers::refuse_strangers(folder_, "a metadata server");
   if (nodes == 0)
     refuse_folder(folder_.native(), "holds no store yet: say how many I/O servers it shall have (--nodes)");
   servers::close_to_others(folder_);

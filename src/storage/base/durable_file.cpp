@@ -19,16 +19,20 @@ namespace {
 }  // namespace
 
 std::string new_uuid() {
-  std::array<unsigned char, 16> b{};
+  std::array<std::uint8_t, 16> b{};
   if (::getrandom(b.data(), b.size(), 0) != static_cast<ssize_t>(b.size()))
     fail(errno, "no random numbers for a new identity");
   b[6] = static_cast<unsigned char>((b[6] & 0x0f) | 0x40);
   b[8] = static_cast<unsigned char>((b[8] & 0x3f) | 0x80);
+  return uuid_text(b);
+}
+
+std::string uuid_text(const std::array<std::uint8_t, 16>& id) {
   std::string s;
-  for (std::size_t i = 0; i < b.size(); ++i) {
+  for (std::size_t i = 0; i < id.size(); ++i) {
     if (i == 4 || i == 6 || i == 8 || i == 10) s += '-';
-    s += "0123456789abcdef"[b[i] >> 4];
-    s += "0123456789abcdef"[b[i] & 15];
+    s += "0123456789abcdef"[id[i] >> 4];
+    s += "0123456789abcdef"[id[i] & 15];
   }
   return s;
 }

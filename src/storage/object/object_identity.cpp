@@ -3,20 +3,11 @@
 #include <cstring>
 
 #include "oocarray/error.hpp"
+#include "storage/base/durable_file.hpp"
 #include "storage/layout/crc32c.hpp"
 
 namespace ooc::storage {
 namespace {
-
-std::string uuid_text(const store_id& id) {
-  std::string s;
-  for (std::size_t i = 0; i < id.size(); ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) s += '-';
-    s += "0123456789abcdef"[id[i] >> 4];
-    s += "0123456789abcdef"[id[i] & 15];
-  }
-  return s;
-}
 
 std::string number(std::uint64_t n) { return std::to_string(n); }
 
