@@ -57,7 +57,7 @@ void work(metadata_service& m, const std::string& name, int files, std::atomic<i
   }
 }
 
-/// What work() must have left.
+/// The state that work() must have left.
 void check_work(metadata_service& m, const std::string& name, int files) {
   std::set<std::string> expected;
   for (int i = 0; i < files; ++i)
@@ -65,6 +65,19 @@ void check_work(metadata_service& m, const std::string& name, int files) {
   std::set<std::string> there;
   for (const entry& e : m.list(name)) there.insert(e.path);
   CHECK(there == expected);
+}
+
+/// Makes a file "f".
+file_id file_made_by(metadata_service& m) {
+  m.commit(m.create("f", plain()).id);
+  return m.lookup("f").id;
+}
+
+/// Of a client that reaches the metadata server by this way.
+remote_metadata_options options_by(const faulty_proxy& way, const cluster& servers) {
+  auto o = servers.client_options({0, 0});
+  o.address = way.address();
+  return o;
 }
 
 }  // namespace
@@ -121,8 +134,7 @@ TEST_CASE("a server killed in the middle of creates and renames loses nothing th
 TEST_CASE("what a lost client was making is abandoned, and its locks end, after the grace period") {
   cluster servers({.metad = {"--grace", "2"}});
   const auto m = servers.client({0, 0});
-  m->commit(m->create("f", plain()).id);
-  const file_id id = m->lookup("f").id;
+  const file_id id = file_made_by(*m);
   in_lost_process([&] {
     static auto lost = servers.client({0, 0});
     lost->create("half", plain());
@@ -143,8 +155,7 @@ TEST_CASE("what a lost client was making is abandoned, and its locks end, after 
 TEST_CASE("who is refused a claim learns whose it is, and how long a lost client keeps it") {
   cluster servers({.metad = {"--grace", "20"}});
   const auto m = servers.client({0, 0});
-  m->commit(m->create("f", plain()).id);
-  const file_id id = m->lookup("f").id;
+  const file_id id = file_made_by(*m);
   claim_holder other;
   {
     auto o = servers.client_options({0, 0});
@@ -169,8 +180,7 @@ TEST_CASE("who is refused a claim learns whose it is, and how long a lost client
 TEST_CASE("a client that leaves takes its locks and unfinished files with it at once") {
   cluster servers;
   const auto m = servers.client({0, 0});
-  m->commit(m->create("f", plain()).id);
-  const file_id id = m->lookup("f").id;
+  const file_id id = file_made_by(*m);
   {
     const auto other = servers.client({0, 0});
     other->create("half", plain());
@@ -184,8 +194,7 @@ TEST_CASE("a client that leaves takes its locks and unfinished files with it at 
 TEST_CASE("locks and files being made outlive a killed server") {
   cluster servers;
   const auto m = servers.client({0, 0}), other = servers.client({0, 0});
-  m->commit(m->create("f", plain()).id);
-  const file_id id = m->lookup("f").id;
+  const file_id id = file_made_by(*m);
   const entry half = m->create("half", plain());
   auto size = m->lock_size(id);
   auto claim = m->claim_writer(id, false);
@@ -204,8 +213,7 @@ TEST_CASE("locks and files being made outlive a killed server") {
 TEST_CASE("a client with nothing to ask keeps its locks and unfinished files past a restart of the server") {
   cluster servers({.metad = {"--grace", "2"}});
   const auto silent = servers.client({0, 0});
-  silent->commit(silent->create("f", plain()).id);
-  const file_id id = silent->lookup("f").id;
+  const file_id id = file_made_by(*silent);
   const entry half = silent->create("half", plain());
   const auto claim = silent->claim_writer(id, false);
   const auto size = silent->lock_size(id);
@@ -221,12 +229,9 @@ TEST_CASE("a client with nothing to ask keeps its locks and unfinished files pas
 TEST_CASE("a client with nothing to ask keeps its locks past the loss of its connection") {
   cluster servers({.metad = {"--grace", "2"}});
   const auto other = servers.client({0, 0});
-  other->commit(other->create("f", plain()).id);
-  const file_id id = other->lookup("f").id;
+  const file_id id = file_made_by(*other);
   faulty_proxy way(servers.metad().address());
-  auto o = servers.client_options({0, 0});
-  o.address = way.address();
-  remote_metadata silent(o);
+  remote_metadata silent(options_by(way, servers));
   const auto claim = silent.claim_writer(id, false);
   way.cut_off();
   let_pass(300ms);
@@ -239,8 +244,7 @@ TEST_CASE(
     "a lock that ends while the server is away is free once the server is back, though its client asks nothing more") {
   cluster servers;
   const auto silent = servers.client({0, 0}), other = servers.client({0, 0});
-  silent->commit(silent->create("f", plain()).id);
-  const file_id id = silent->lookup("f").id;
+  const file_id id = file_made_by(*silent);
   const auto claim = silent->claim_writer(id, true);  // held on
   for (const bool stopped : {false, true}) {
     CAPTURE(stopped);
@@ -280,8 +284,7 @@ class failing_database {
 TEST_CASE("a lock that the server cannot take back now keeps its client from nothing, and is free later") {
   cluster servers;
   const auto a = servers.client({0, 0}), other = servers.client({0, 0});
-  a->commit(a->create("f", plain()).id);
-  const file_id id = a->lookup("f").id;
+  const file_id id = file_made_by(*a);
   auto claim = a->claim_writer(id, false);
   failing_database full(servers, "DELETE");
   claim.reset();
@@ -294,8 +297,7 @@ TEST_CASE("a lock that the server cannot take back now keeps its client from not
 TEST_CASE("what a client has that leaves ends later where the server cannot end it at once") {
   cluster servers({.metad = {"--grace", "1"}});
   const auto other = servers.client({0, 0});
-  other->commit(other->create("f", plain()).id);
-  const file_id id = other->lookup("f").id;
+  const file_id id = file_made_by(*other);
   std::optional<failing_database> full;
   {
     const auto a = servers.client({0, 0});
@@ -309,12 +311,9 @@ TEST_CASE("what a client has that leaves ends later where the server cannot end 
 TEST_CASE("locks that the server cannot give back at once to who was away are given back later") {
   cluster servers({.metad = {"--grace", "1"}});
   const auto other = servers.client({0, 0});
-  other->commit(other->create("f", plain()).id);
-  const file_id id = other->lookup("f").id;
+  const file_id id = file_made_by(*other);
   faulty_proxy way(servers.metad().address());
-  auto o = servers.client_options({0, 0});
-  o.address = way.address();
-  remote_metadata a(o);
+  remote_metadata a(options_by(way, servers));
   const auto claim = a.claim_writer(id, false);
   way.cut_off();
   CHECK(soon([&] { return other->claim_writer(id, false) != nullptr; }));
@@ -329,9 +328,7 @@ TEST_CASE("a call that comes again after the grace period of its client is not r
   cluster servers({.metad = {"--grace", "1"}});
   const auto other = servers.client({0, 0});
   faulty_proxy way(servers.metad().address());
-  auto o = servers.client_options({0, 0});
-  o.address = way.address();
-  const auto a = std::make_shared<remote_metadata>(o);
+  const auto a = std::make_shared<remote_metadata>(options_by(way, servers));
   const file_id id = a->create("f", plain()).id;
   a->commit(id);
   const auto claim = a->claim_writer(id, false);
@@ -354,12 +351,9 @@ TEST_CASE("a call that comes again after the grace period of its client is not r
 TEST_CASE("who loses the lock of a size while it changes it does not take back what others have made of it") {
   cluster servers({.metad = {"--grace", "1"}});
   const auto other = servers.client({0, 0});
-  other->commit(other->create("f", plain()).id);
-  const file_id id = other->lookup("f").id;
+  const file_id id = file_made_by(*other);
   faulty_proxy way(servers.metad().address());
-  auto o = servers.client_options({0, 0});
-  o.address = way.address();
-  remote_metadata a(o);
+  remote_metadata a(options_by(way, servers));
   const auto lock = a.lock_size(id);
   way.cut_off();
   {
@@ -376,14 +370,11 @@ TEST_CASE(
     "killed") {
   cluster servers({.metad = {"--grace", "1"}});
   const auto other = servers.client({0, 0});
-  other->commit(other->create("f", plain()).id);
-  const file_id id = other->lookup("f").id;
+  const file_id id = file_made_by(*other);
   const auto owes = [&] { return other->lock_size(id)->owes_fence; };
   CHECK_FALSE(owes());
   faulty_proxy way(servers.metad().address());
-  auto o = servers.client_options({0, 0});
-  o.address = way.address();
-  remote_metadata a(o);
+  remote_metadata a(options_by(way, servers));
   const auto lose_lock = [&] {
     const auto lock = a.lock_size(id);
     way.cut_off();
@@ -415,12 +406,9 @@ TEST_CASE(
     "threads of one client that change the size of a file take turns, also where it has lost the lock meanwhile") {
   cluster servers({.metad = {"--grace", "1"}});
   const auto other = servers.client({0, 0});
-  other->commit(other->create("f", plain()).id);
-  const file_id id = other->lookup("f").id;
+  const file_id id = file_made_by(*other);
   faulty_proxy way(servers.metad().address());
-  auto o = servers.client_options({0, 0});
-  o.address = way.address();
-  remote_metadata a(o);
+  remote_metadata a(options_by(way, servers));
   auto lost = a.lock_size(id);
   way.cut_off();
   CHECK(soon([&] { return other->statistics().leases == 0; }));
@@ -440,8 +428,7 @@ TEST_CASE(
 TEST_CASE("writers together share a file, a writer alone does not, and a size has one changer") {
   cluster servers;
   const auto a = servers.client({0, 0}), b = servers.client({0, 0});
-  a->commit(a->create("f", plain()).id);
-  const file_id id = a->lookup("f").id;
+  const file_id id = file_made_by(*a);
   auto one = a->claim_writer(id, true), two = b->claim_writer(id, true);
   CHECK(one);
   CHECK(two);
@@ -535,7 +522,7 @@ TEST_CASE("rights are renewed at half their life while they are held, and only t
   CHECK(never_within(1500ms, [&] { return held->bytes() != second; }));
   servers.metad().start();
   CHECK(soon([&] { return held->bytes() != second; }));
-  // Who may only read keeps what it has, too.
+  // A user who may only read keeps what it has, too.
   const auto reader = servers.client({2000, 2000});
   const capability_ptr look = reader->find(m->lookup("f").id).capability;
   REQUIRE(look);

@@ -79,6 +79,16 @@ struct shared_folders {
     }
     return all;
   }
+
+  /// Fills the store, which is as before after the two steps of the reader, which succeed.
+  void check_unchanged_by(other_user& reader, bool log_files) const {
+    fill();
+    if (!log_files) without_log_files();
+    const auto before = contents();
+    CHECK(reader.run(0) == "");
+    CHECK(reader.run(1) == "");
+    CHECK(contents() == before);
+  }
 };
 
 std::string read_file(const store& s, const std::string& path, const std::vector<std::byte>& wanted) {
@@ -93,7 +103,7 @@ std::string names(const store& s, const std::string& path = "") {
   return all;
 }
 
-/// What `call` throws: "" where it names `named` and has this code, else what is wrong.
+/// Says what `call` throws: "" where it names `named` and has this code, else what is wrong.
 std::string refused(std::errc code, const std::string& named, const std::function<void()>& call) {
   try {
     call();
@@ -150,12 +160,7 @@ TEST_CASE("a store is read by who may write nothing of it, and stays as it is") 
   other_user reader(stranger, stranger, {},
                     {[&] { return read_all_of_it(f.url); },
                      [&] { return refuse_to_change(f.url, std::errc::permission_denied, "user 65534"); }});
-  f.fill();
-  if (!log_files) f.without_log_files();
-  const auto before = f.contents();
-  CHECK(reader.run(0) == "");
-  CHECK(reader.run(1) == "");
-  CHECK(f.contents() == before);
+  f.check_unchanged_by(reader, log_files);
 }
 
 TEST_CASE("a store is read from a read-only mount, and stays as it is") {
@@ -166,12 +171,7 @@ TEST_CASE("a store is read from a read-only mount, and stays as it is") {
   other_user reader(other_user::on_read_only_mount{f.folder.path() / "store"},
                     {[&] { return read_all_of_it(f.url); },
                      [&] { return refuse_to_change(f.url, std::errc::read_only_file_system, "read-only"); }});
-  f.fill();
-  if (!log_files) f.without_log_files();
-  const auto before = f.contents();
-  CHECK(reader.run(0) == "");
-  CHECK(reader.run(1) == "");
-  CHECK(f.contents() == before);
+  f.check_unchanged_by(reader, log_files);
 }
 
 TEST_CASE("a reader sees at its next call what a writer does meanwhile") {
