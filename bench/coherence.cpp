@@ -1,4 +1,4 @@
-// What a rank must read again after the others have written; measured in ranks/coherence.cpp.
+// The bytes that a rank must read again after the others have written; measured in ranks/coherence.cpp.
 #include "measure/on_ranks.hpp"
 
 namespace bench {

@@ -1,4 +1,4 @@
-// What the pager itself costs: a touch of a block that is not in memory, with nothing to transfer.
+// The cost of the pager itself: a touch of a block that is not in memory, with nothing to transfer.
 //
 //     us_per_block            fault, one block out, one block in; 2 MiB blocks in huge pages
 //     us_per_block_contended  the same beside a thread of the process that never sleeps, whose

@@ -82,7 +82,7 @@ double write_file(const std::filesystem::path& path, std::uint64_t bytes, int fl
   });
 }
 
-/// Who opens a new file for writing first makes durable what it has: not a part of writing over it.
+/// The first to open a new file for writing makes durable what it has: not a part of writing over it.
 void open_to_write(const std::filesystem::path& path) { write_file(path, 0, 0); }
 
 double read_file(const std::filesystem::path& path, std::uint64_t bytes) {

@@ -123,7 +123,7 @@ struct setting {
   std::filesystem::path plain(const char* name) const { return dir / name; }
 };
 
-/// What this process had read from disks, by the kernel's count.
+/// The bytes that this process had read from disks, by the kernel's count.
 std::uint64_t device_bytes_read() {
   std::ifstream in("/proc/self/io");
   for (std::string line; std::getline(in, line);)
@@ -179,7 +179,7 @@ void make_ours(const setting& s, const std::string& url) {
   });
 }
 
-/// What a run must find: the marks of eigen_transpose, and no vertex seen.
+/// A run must find these: the marks of eigen_transpose, and no vertex seen.
 void prepare_ours(const setting& s, const pattern& p, const std::string& url) {
   const bool searches = p.what == pattern::kind::search;
   const bool marks = p.loop == patterns::eigen_transpose;

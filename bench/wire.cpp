@@ -1,4 +1,4 @@
-// What encryption costs: the same served store with keys, encrypted and not, beside bare sockets, on
+// The cost of encryption: the same served store with keys, encrypted and not, beside bare sockets, on
 // loopback and on a link of 1 Gbit/s between two network name spaces.
 //
 //     PATH_plain_WAY_over_bare         throughput without encryption / of bare sockets

@@ -1,4 +1,4 @@
-// What sockets alone carry between two processes of this machine: the limit of a served store.
+// The bytes that sockets alone carry between two processes of this machine: the limit of a served store.
 //
 // Tight loops over TCP on loopback, with TCP_NODELAY: nothing is looked at, copied or checked, but
 // where the function says so.

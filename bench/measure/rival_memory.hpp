@@ -1,4 +1,4 @@
-// What a program would use without this library: an array in memory, or a mapped file.
+// The memory that a program would use without this library: an array in memory, or a mapped file.
 #pragma once
 
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-// What a program touches, in its order: what `oocbench policy` replays.
+// The touches of a program, in its order, which `oocbench policy` replays.
 //
 // Touches of the same few grains one after the other are one access: nobody could see them.  Everything here is the
 // same at each run.

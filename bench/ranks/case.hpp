@@ -5,7 +5,7 @@
 
 namespace bench::ranks {
 
-/// What rank 0 returns is reported.
+/// The result of rank 0 is reported.
 json coherence(const options& o);
 json collective(const options& o);
 

@@ -56,7 +56,7 @@ class workload {
     all.barrier("filled");
   }
 
-  /// What the matrix holds; all of it is written anew after renew().
+  /// The contents of the matrix; all of it is written anew after renew().
   word at(std::uint64_t i) const noexcept { return i * 0x9e3779b97f4a7c15u ^ writes_; }
   void fill(std::span<word> part, std::uint64_t first) const noexcept {
     for (std::size_t i = 0; i < part.size(); ++i) part[i] = at(first + i);

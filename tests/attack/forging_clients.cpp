@@ -25,7 +25,7 @@ using clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using testing::file_descriptor;
 
-/// What forgers know and have.
+/// Forgers know and have this.
 struct loot : keyed_store {
   std::shared_ptr<storage::file_shape> innocent;  ///< alice's file, with her capability
   std::shared_ptr<storage::file_shape> own;       ///< mallory's file, with his

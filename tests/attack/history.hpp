@@ -49,7 +49,7 @@ struct writer_options {
 writer_options draw_writer(round& r, std::string url, std::uint64_t nodes);
 store open_store(const writer_options& o);
 
-/// What a writer tells: one for each epoch that was acknowledged.
+/// The reports of a writer: one for each epoch that was acknowledged.
 class report_pipe {
  public:
   report_pipe();
@@ -75,7 +75,7 @@ inline constexpr int gave_up = 10;  ///< status of a writer that the library tol
 /// library throws.
 void write_history(const history& h, const writer_options& o, const report_pipe& to, totals& t);
 
-/// What a crash of the writer leaves to be checked.
+/// A crash of the writer leaves this to be checked.
 struct after_crash {
   std::uint64_t kept = 0;  ///< every epoch up to this one must be there ...
   std::uint64_t last = 0;  ///< ... of the later ones up to this one any element may be

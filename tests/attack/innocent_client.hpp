@@ -16,7 +16,7 @@ struct slowest {
 };
 
 inline constexpr std::size_t innocent_bytes = 1 << 20;
-/// What its file "innocent" holds.
+/// The contents of its file "innocent" holds.
 inline std::byte innocent_byte(std::size_t i) { return static_cast<std::byte>(i * 2654435761u >> 13); }
 
 void make_innocent_file(const store& s);

@@ -32,7 +32,7 @@ class plain_capability final : public storage::access_capability {
   std::string bytes_;
 };
 
-/// What a client has to know of the store.
+/// A client has to know this of the store.
 struct keyed_store {
   std::string url, metad, iod, store_uuid, folder;
   std::string alice_key, mallory_key;  ///< files; the cluster key is `folder`/key
@@ -68,7 +68,7 @@ inline std::shared_ptr<storage::io_service> to_iod(const keyed_store& l, const s
   return storage::open_remote_node(o);
 }
 
-/// What a client of this user knows of the file.
+/// A client of this user knows this of the file.
 inline std::shared_ptr<storage::file_shape> look_up(keyed_store& l, const std::string& key, std::uint32_t uid,
                                                     const std::string& path) {
   storage::remote_metadata m(to_metad(l, identity(l, key, uid)));

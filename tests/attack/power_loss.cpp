@@ -95,7 +95,7 @@ void check_names(const store& s, std::uint64_t boot) {
   }
 }
 
-/// What was removed, or replaced, is there again whole, or it is gone.
+/// A file that was removed, or replaced, is there again whole, or it is gone.
 void lose_names(round& r, const std::filesystem::path& image, const std::filesystem::path& disk, const std::string& url,
                 std::uint64_t boot) {
   boot_again(r, boot);

@@ -377,7 +377,7 @@ class program final : public one_array {
     const std::vector<T> kept = plain_;
     write(any_box());
     a_->invalidate(discard);
-    // What left memory meanwhile is in the store.
+    // Every block that left memory meanwhile is in the store.
     each_of<N>(a_->whole(), extents_,
                [&](const index& c, std::size_t at) { adopt(at, std::as_const(*a_).element(c), kept[at]); });
   }

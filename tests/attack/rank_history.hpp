@@ -14,7 +14,7 @@
 
 namespace ooc::attack {
 
-/// What ranks tell the round, in a file that all of them map.
+/// Ranks tell the round this, in a file that all of them map.
 struct rank_board {
   static constexpr std::size_t most_ranks = 8;
   std::atomic<std::uint64_t> acknowledged{0};  ///< by sync() on rank 0; epochs count from 1

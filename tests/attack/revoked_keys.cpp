@@ -66,7 +66,7 @@ struct keyed_writer {
     std::ifstream in(log);
     return {std::istreambuf_iterator<char>(in), {}};
   }
-  /// What was acknowledged is there.
+  /// Every byte that was acknowledged is there.
   void check(round& r, const std::string& with_key) {
     const std::uint64_t kept = told.last();
     std::cout << o.path << " wrote " << kept << " epochs" << std::endl;

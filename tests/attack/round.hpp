@@ -66,7 +66,7 @@ class round {
   std::mt19937_64 dice_;
 };
 
-/// What a command printed, and its status.  Arguments go to no shell.
+/// The output of a command, and its status.  Arguments go to no shell.
 struct command_result {
   int status = -1;
   std::string output;  ///< standard output and error

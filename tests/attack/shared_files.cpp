@@ -122,7 +122,7 @@ class shared_files_round {
     b->a = w_.programs[b->program]->wait();
     judge({&a, &*b});
   }
-  /// What another program does with the same file.
+  /// The work of another program with the same file.
   std::optional<deed> beside(const deed& a) {
     for (std::size_t q = 0; q < w_.programs.size(); ++q)
       for (std::uint32_t s = 0; s < w_.files && q != a.program; ++s) {

@@ -1,4 +1,4 @@
-// What all rounds count, in memory that a round shares with the processes that it starts.
+// The counts of all rounds, in memory that a round shares with the processes that it starts.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@
 
 namespace ooc::attack {
 
-/// What became of a round.
+/// The outcome of a round.
 enum class verdict : std::uint32_t {
   passed,
   lost,     ///< an acknowledged (after power loss: durable) byte is not there
@@ -23,7 +23,7 @@ enum class verdict : std::uint32_t {
 inline constexpr std::size_t verdicts = 7;
 const char* name_of(verdict v) noexcept;
 
-/// What became of the rounds of one kind.
+/// The outcomes of the rounds of one kind.
 struct tally {
   std::atomic<std::uint64_t> milliseconds{0};
   std::atomic<std::uint64_t> of[verdicts] = {};  ///< rounds by verdict

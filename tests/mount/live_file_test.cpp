@@ -1,4 +1,4 @@
-// What a mount sends of the writes of an open file, and when; no mount is needed.
+// Tests of what a mount sends of the writes of an open file, and when; no mount is needed.
 #include "mount/live_file.hpp"
 
 #include <sys/stat.h>

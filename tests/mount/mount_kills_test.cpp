@@ -93,7 +93,7 @@ namespace {
 
 constexpr int makers = 3;
 
-/// What processes tell each other that make files.
+/// Processes that make files tell each other this.
 struct made_files {
   std::atomic<bool> enough{false};
   std::atomic<int> done{0};

@@ -16,7 +16,7 @@ using namespace ooc::testing;
 
 namespace {
 
-/// What a call answered: its result or errno, and bytes.
+/// The answer of a call: its result or errno, and bytes.
 struct reply {
   long result = 0;
   std::string bytes;

@@ -1,4 +1,4 @@
-// What a mounted store does beside reading and writing files one after the other.
+// Tests of what a mounted store does beside reading and writing files one after the other.
 #include <dirent.h>
 #include <sys/file.h>
 #include <sys/mman.h>

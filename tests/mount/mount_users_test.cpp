@@ -160,7 +160,7 @@ class native_user : public store_user {
 };
 
 #ifdef OOC_WITH_MPI_IO
-/// What the components of MPI-IO do for a rank.
+/// The work of the components of MPI-IO for a rank.
 class mpi_io_user : public store_user {
  public:
   explicit mpi_io_user(const std::string& url) : store_(ooc::store::open(url)) {}
@@ -276,7 +276,7 @@ void compare(const std::string& got, const std::string& wanted, std::uint64_t at
                            " from " + std::to_string(at) + "; the first wrong one is " + std::to_string(at + differ));
 }
 
-// What one user does in a round; throws what went wrong.
+// The work of one user in a round; throws what went wrong.
 struct player {
   store_user& user;
   engine dice;

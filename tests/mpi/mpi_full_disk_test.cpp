@@ -104,7 +104,7 @@ matrix half_and_half(runtime& rt, const store& s, const group_ptr& g) {
   return a;
 }
 
-/// What every rank must find after a write_all() of `boxes` with salt 0.5 has failed.
+/// The state that every rank must find after a write_all() of `boxes` with salt 0.5 has failed.
 void check_contents(const matrix& a, std::span<const box<2>> boxes) {
   std::size_t lost = 0, torn = 0;
   for (const std::size_t begin : {std::size_t{0}, half})

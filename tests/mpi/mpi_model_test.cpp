@@ -88,7 +88,7 @@ class program {
     testing::for_each_element<N>(b, extents_, std::forward<F>(f));
   }
 
-  /// What every rank will do, and who may write which element.
+  /// A plan of what every rank will do, and who may write which element.
   void plan() {
     steps_.clear();
     const int size = group_->size();

@@ -26,7 +26,7 @@ void fill_own(Array& a) {
   for (std::size_t e = first * row; e < last * row; ++e) a.element({e / row, e % row}) = start_value(e);
 }
 
-/// What differs from expected(i, j), as this rank sees it.
+/// The elements that differ from expected(i, j), as this rank sees them.
 template <class Array, class F>
 std::size_t wrong(const Array& a, F expected) {
   std::size_t count = 0;

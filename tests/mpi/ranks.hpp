@@ -1,4 +1,4 @@
-// What tests on several ranks share: the group, the store, one seed for all ranks.
+// Tests on several ranks share this: the group, the store, one seed for all ranks.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -75,7 +75,7 @@ std::string message_of(F&& f) {
   return {};
 }
 
-/// What an array's sync() or sync_halo() says of a conflict; empty where it finds none.
+/// The text of an array's sync() or sync_halo() about a conflict; empty where it finds none.
 template <class Sync>
 std::string conflict_of(Sync&& sync) {
   try {

@@ -270,7 +270,7 @@ class random_file {
     return static_cast<unsigned char>((offset * 2654435761U >> 7) + static_cast<std::uint64_t>(round_number) * 31);
   }
 
-  // What all ranks write, into the model.
+  // The writes of all ranks go into the model.
   void note_write(const view& v, const piece& p) {
     for (std::uint64_t i = 0; i < p.bytes; ++i) {
       const std::uint64_t at = v.place(p.from + i);

@@ -1,4 +1,4 @@
-// What one client does to an I/O server, and what the others notice of it.
+// Tests of what one client does to an I/O server, and what the others notice of it.
 //
 // Time is not measured: an innocent client has a deadline for each call, which it keeps or not.
 #include <atomic>
@@ -31,7 +31,7 @@ std::string frame_of(wire::frame_kind kind, std::uint64_t id, const shape_ptr& f
   return wire::encode_frame(h, wire::encode(what), payload);
 }
 
-/// What a client sends before the bytes of a write of one part.
+/// The frame that a client sends before the bytes of a write of one part.
 std::string write_head(std::uint64_t id, const shape_ptr& file) {
   wire::frame_header h;
   h.flags = wire::frame_header::last;

@@ -1,4 +1,4 @@
-// What a client makes of an I/O server that misbehaves: every call ends, within its deadline, with
+// Tests of what a client makes of an I/O server that misbehaves: every call ends, within its deadline, with
 // an answer or with an error that says what went wrong.
 #include <sys/resource.h>
 
@@ -97,7 +97,7 @@ TEST_CASE("a fence whose connection is lost is sent again, and then the call tha
 }
 
 TEST_CASE("calls that wait for a fence which never succeeds end at their deadline") {
-  // What becomes of each fence.
+  // The fate of each fence.
   const std::string how = GENERATE("lost", "not answered", "busy for ever");
   CAPTURE(how);
   std::atomic<bool> healthy{false}, begun{false};

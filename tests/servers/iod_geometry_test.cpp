@@ -1,4 +1,4 @@
-// What a client may say of a file: the capability is signed for its geometry.
+// Tests of what a client may say of a file: the capability is signed for its geometry.
 #include <catch2/catch.hpp>
 
 #include "support/iod_fixture.hpp"

@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// What a metadata server would know of a node.
+/// The knowledge that a metadata server would have of a node.
 struct registry {
   std::vector<std::string> look() {
     const std::lock_guard lock(mutex);
@@ -100,7 +100,7 @@ TEST_CASE("requests for a server that does not come fail at their deadline, and 
   const failure later = list(*node).first;
   CHECK(later.code == std::errc::timed_out);
   CHECK_THAT(later.what, Catch::Contains("given up"));
-  // What comes later than that is used all the same.
+  // An address that comes later than that is used all the same.
   running_iod server(signer, folder.path());
   r.set(server.addresses());
   CHECK(soon([&] { return !create(*node, shape); }));

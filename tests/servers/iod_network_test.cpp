@@ -84,7 +84,7 @@ TEST_CASE("a network that flips, drops, delays and cuts never delivers a wrong b
     }
     all_faults += proxy.faults();
     CHECK(successes > 5 * failures);
-    // What was acknowledged is there, and whole, once the network is good.
+    // Every byte that was acknowledged is there, and whole, once the network is good.
     proxy.heal();
     auto direct = open_remote_node(client_options(server.addresses(), 20s));
     bytes back(size);

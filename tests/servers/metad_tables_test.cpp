@@ -1,4 +1,4 @@
-// What a metadata server knows of its clients, their leases and the I/O servers.
+// Tests of what a metadata server knows of its clients, their leases and the I/O servers.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>

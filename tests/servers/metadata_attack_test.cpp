@@ -1,4 +1,4 @@
-// What one client does to the metadata server, and what the others notice of it.
+// Tests of what one client does to the metadata server, and what the others notice of it.
 //
 // Time is not measured: an innocent client has a deadline for each call, which it keeps or not.
 #include <atomic>

@@ -82,7 +82,7 @@ TEST_CASE("a user's key opens the store for that user and for nobody else, and t
                "the key of user alice (uid 2000) is not one of user " + std::to_string(uid)));
   CHECK(says(refusal([&] { remote_metadata m(as({2000, 0})); }), "does not name group 0"));
   CHECK(servers.metad().logged("the key of user alice"));
-  // Who holds the cluster key may act for anybody.
+  // A client that holds the cluster key may act for anybody.
   CHECK(servers.client({0, 0})->lookup("").kind == entry_kind::folder);
 }
 

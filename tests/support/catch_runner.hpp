@@ -3,7 +3,7 @@
 
 namespace ooc::testing {
 
-/// What main() returns.
+/// The result of main().
 int run_cases(int argc, char** argv, bool stop_at_first_failure = false);
 
 }  // namespace ooc::testing

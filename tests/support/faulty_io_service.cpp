@@ -129,7 +129,7 @@ void faulty_io_service::run_delayed() {
   }
 }
 
-// What the caller will be told instead of success; nothing if the rule has no error.
+// The caller will be told this instead of success; nothing if the rule has no error.
 failure faulty_io_service::injected(io_kind kind, const std::optional<fault_rule>& rule) const {
   if (!rule || !rule->error) return {};
   return {rule->error,

@@ -36,7 +36,7 @@ struct fault_rule {
   std::uint64_t times = 0;
   double probability = 1;  ///< of being hit, for each call that fits
 
-  // What happens; several may be combined.
+  // Effects; several may be combined.
   std::chrono::microseconds delay{0};  ///< before the call is forwarded
   bool hold = false;                   ///< until release()
   std::error_code error{};             ///< the call fails with this

@@ -59,13 +59,13 @@ class faulty_proxy {
   void cut_off() { way_ = way::closed; }
   /// The way is lost and nobody is told: whatever is sent vanishes.
   void swallow() { way_ = way::silent; }
-  /// What servers answer vanishes from now on.
+  /// Answers of servers vanish from now on.
   void deafen() { way_ = way::deaf; }
   /// What clients send on the connections that there are is kept from now on, past their end; new ones are refused.
   void hold() { way_ = way::held; }
   /// The way is there again, for new connections.
   void restore() { way_ = way::open; }
-  /// What was held arrives.
+  /// Bytes that were held arrive.
   void let_go() { let_go_ = true; }
 
  private:

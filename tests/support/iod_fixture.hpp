@@ -92,7 +92,7 @@ inline remote_node_options client_options(std::vector<std::string> addresses,
   return o;
 }
 
-/// What a client sends to read.
+/// A client sends this to read.
 inline std::string read_frame(std::uint64_t id, const shape_ptr& file, const request& r) {
   wire::io_request what;
   what.file = file;

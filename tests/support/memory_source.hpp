@@ -94,7 +94,7 @@ class memory_source : public detail::block_source {
     return refused_;
   }
 
-  /// What the store holds.
+  /// The bytes of the store.
   template <class T>
   T* as() {
     return reinterpret_cast<T*>(bytes_.data());

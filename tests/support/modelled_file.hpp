@@ -116,7 +116,7 @@ class modelled_file {
     change([&](file_shape& f) { f.size = contents_.size(); });
   }
 
-  /// What a reader of the last commit sees.
+  /// The bytes that a reader of the last commit sees.
   void check_committed(std::byte* memory) {
     auto at_commit = std::make_shared<file_shape>(*shape_);
     at_commit->at_commit = true;

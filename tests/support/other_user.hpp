@@ -72,7 +72,7 @@ class other_user {
     ::waitpid(child_, &status, 0);
   }
 
-  /// What step number `n` returned, or what it threw.
+  /// The result of step number `n`, or what it threw.
   std::string run(unsigned char n) {
     if (::write(ask_, &n, 1) != 1) return "the process has ended";
     std::uint32_t length = 0;

@@ -1,4 +1,4 @@
-// What the tests of the pager share: arrays of 64-KiB blocks of words.
+// The tests of the pager share this: arrays of 64-KiB blocks of words.
 #pragma once
 
 #include <cstddef>

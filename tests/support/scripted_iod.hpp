@@ -18,7 +18,7 @@ class scripted_iod {
  public:
   /// Sends to the client; false where the connection has ended.
   using sender = std::function<bool(const std::string& bytes)>;
-  /// What to do about a frame on connection `number` (from 1); false ends the connection.
+  /// Decides what to do about a frame on connection `number` (from 1); false ends the connection.
   using script = std::function<bool(std::uint32_t number, const wire::frame_header& h, const sender& say)>;
 
   explicit scripted_iod(script s) : script_(std::move(s)), listen_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {

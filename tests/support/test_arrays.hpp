@@ -1,4 +1,4 @@
-// What the tests of arrays share: stores, a struct as element type, and patterns.
+// The tests of arrays share this: stores, a struct as element type, and patterns.
 #pragma once
 
 #include <complex>

@@ -160,7 +160,7 @@ TEST_CASE("names are served while an I/O server is down; its data come when it i
   write(sh.folder / "a", data);
   sh.on("import --type u1 --shape 3000000 a a");
   REQUIRE(sh.served.send("iod-1", SIGKILL));
-  // What waited for the server would fail at this deadline.
+  // A call that waited for the server would fail at this deadline.
   const std::string store = "--store " + sh.served.url() + "?deadline=10s ";
   CHECK(contains(sh.ok(store + "ls"), "a"));
   sh.ok(store + "mkdir d");

@@ -113,7 +113,7 @@ TEST_CASE("arrays without elements and without dimensions") {
   write(sh.folder / "e.npy", npy("f4", {0, 5}, ""));
   sh.ok("import e.npy none");
   CHECK(sh.ok("stat none").find("f4 0x5\n") != std::string::npos);
-  // What no array can be is not imported either.
+  // A file that no array can be is not imported either.
   write(sh.folder / "e.npy", npy("f4", {5, 0}, ""));
   sh.refused("import e.npy e", "5x0");
   write(sh.folder / "e.npy", npy("f4", {1, 1, 1, 1, 1, 1, 1, 1, 2}, numbered(8)));

@@ -15,7 +15,7 @@ using asio::ip::tcp;
 
 namespace {
 
-/// What a client asks of a server before each transfer.
+/// A client asks this of a server before each transfer.
 struct order {
   std::uint64_t to_server = 0;  ///< 1: the bytes go to the server, else to the client
   std::uint64_t bytes = 0;

@@ -41,7 +41,7 @@ struct cell {
 
 interval part(std::uint64_t n, std::uint64_t parts, std::uint64_t i) { return {n * i / parts, n * (i + 1) / parts}; }
 
-/// What one rank has of the array.
+/// The part of the array that one rank has.
 using cells = std::vector<cell>;
 
 std::uint64_t bytes(const cells& all) {

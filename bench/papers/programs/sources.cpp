@@ -56,7 +56,7 @@ class stored final : public source {
   ooc::file file_;
 };
 
-/// What a client asks of a bare server.
+/// A client asks this of a bare server.
 struct order {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;

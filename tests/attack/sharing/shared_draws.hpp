@@ -1,4 +1,4 @@
-// What a program may do next, by chance.
+// The next step of a program, by chance.
 #pragma once
 
 #include "attack/sharing/shared_world.hpp"

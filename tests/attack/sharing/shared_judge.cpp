@@ -46,7 +46,7 @@ void shared_judge::bytes_and_size(shared_file& f, const std::vector<deed*>& deed
   for (const deed* d : deeds)
     if (d->cut_short && changes_bytes(d->o.what)) f.torn.add(touched_by(f, *d));
   for (const deed* d : deeds) check(f, *d, met);
-  // What changed nothing leaves no doubt.
+  // A call that changed nothing leaves no doubt.
   if (std::any_of(deeds.begin(), deeds.end(), [](const deed* d) { return changes_bytes(d->o.what); }))
     f.content = shared_content::any_of(ends);
 }

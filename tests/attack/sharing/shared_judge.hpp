@@ -11,7 +11,7 @@ class shared_judge {
 
   /// One call or two at once, all of one file.  Throws a finding for what a call gives and may not.
   void bytes_and_size(shared_file& f, const std::vector<deed*>& deeds);
-  /// What the program has open after its call.
+  /// The files that the program has open after its call.
   void handles_after(const deed& d, bool beside_another);
   /// Asks for the size, where there is a doubt about it, and reads everything; by a new opening where the program of
   /// the last of these calls has not got it open, and sometimes by the program that came after a kill.

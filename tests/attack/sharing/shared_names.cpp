@@ -80,7 +80,7 @@ void shared_names::wait_for_maker(deed& d) const {
 
 bool shared_names::refused(deed& d, const file_ptr& source, const file_ptr& gone) {
   if (!source) {
-    // What would be replaced is looked at first.
+    // An entry that would be replaced is looked at first.
     if (!d.a.is(std::errc::no_such_file_or_directory) && !(gone && d.a.is(errc::busy))) fail(d);
     return true;
   }

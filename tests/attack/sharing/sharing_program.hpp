@@ -47,7 +47,7 @@ inline constexpr std::size_t most_files = 3;
 inline constexpr std::uint64_t no_file = ~std::uint64_t{0};
 std::string file_name(std::uint64_t slot);
 
-/// What a program is told.  Files are known by slots: the names that they have, or had when they were opened.
+/// An order to a program.  Files are known by slots: the names that they have, or had when they were opened.
 struct order {
   action what = action::size;
   std::uint32_t slot = 0, to = 0;

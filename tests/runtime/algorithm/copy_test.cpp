@@ -320,7 +320,7 @@ TEST_CASE("the callback sees the progress of a copy and cancels it, and the file
                     Catch::Contains("in the middle") && Catch::Contains("transposition of 'a' to 'b'"));
 }
 
-// What the next test runs in a process of its own.
+// The next test runs this in a process of its own.
 TEST_CASE("a transposition in place that dies", "[.dies]") {
   const store s = store::open(url_of_dying_case(), {.workers = 2, .staging = 64_KiB});
   runtime rt(memory(s.core()->staging_bytes() + 1_MiB));

@@ -48,7 +48,7 @@ auto average() {
   });
 }
 
-/// What an output that is marked may hold of each element.
+/// An output that is marked may hold these values of each element.
 enum class marked { anything, old_or_new, old_new_or_zero };
 
 struct algorithm_case {
@@ -125,7 +125,7 @@ std::vector<double> first_values(char name) {
 
 }  // namespace
 
-// What the test runs in a process of its own: OOC_TEST_PART is the number of the algorithm and after how many
+// The test runs this in a process of its own: OOC_TEST_PART is the number of the algorithm and after how many
 // microseconds the process ends; without the latter it writes how long the algorithm takes.
 TEST_CASE("an algorithm that is killed", "[.killed]") {
   const std::string part = std::getenv("OOC_TEST_PART");

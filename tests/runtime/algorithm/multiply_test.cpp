@@ -255,7 +255,7 @@ TEST_CASE("an error, or the callback, in the middle of a product leaves a mark o
   CHECK(holds<double>(whole, m * m));
 }
 
-// What the next test runs in a process of its own.
+// The next test runs this in a process of its own.
 TEST_CASE("a product that dies", "[.multiply-dies]") {
   const store s = store::open(url_of_dying_case(), {.workers = 2, .staging = 64_KiB});
   runtime rt(memory(s.core()->staging_bytes() + 16 * 4_KiB + 300_KiB));

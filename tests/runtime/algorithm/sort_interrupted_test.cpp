@@ -1,4 +1,4 @@
-// What is left where a sort is interrupted: by an error, the progress callback, a comparison that throws, the
+// Tests of what is left where a sort is interrupted: by an error, the progress callback, a comparison that throws, the
 // process's end.
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -122,7 +122,7 @@ TEST_CASE("a comparison that throws ends the sort with its exception") {
   CHECK(is_sorted(a));
 }
 
-// What the next test runs in a process of its own.
+// The next test runs this in a process of its own.
 TEST_CASE("a sort that dies", "[.sort-dies]") {
   const char* const part = std::getenv("OOC_TEST_PART");
   REQUIRE(part != nullptr);

@@ -88,7 +88,7 @@ void sort_at_random(int times, store_kind kind, std::mt19937_64& g, Sort sort_it
     CHECK(rt.stats().resident_bytes <= rt.memory());
     REQUIRE(same_bytes(plain, in_place ? a : b));
     if (!in_place) REQUIRE(same_bytes(before, a));
-    // What was written past the blocks is what the program goes on with.
+    // The program goes on with bytes that were written past the blocks.
     a[0] = plain[0];
     a.writeback();
   }
@@ -333,7 +333,7 @@ TEST_CASE("a sort reads and writes as often as the model says") {
   CHECK(part == 1);
   CHECK(is_sorted(b));
 
-  // What fits in memory is read and written once.
+  // An array that fits in memory is read and written once.
   ooc_array<std::uint64_t, 1> c{rt, nodes.handle(), "c", create, {20'000}, {.block = 4_KiB}};
   for (std::size_t i = 0; i < c.size(); ++i) c[i] = value_of<std::uint64_t>(i);
   const sort_statistics once = sort(c);

@@ -24,7 +24,7 @@ namespace {
 
 enum outcome : int { worked = 0, refused = 3, refused_badly = 4 };
 
-/// What a program does that has room: another array, threads, memory of its own.
+/// A program that has room does this: another array, threads, memory of its own.
 void work(runtime& rt, const store& s) {
   ooc_array<double, 1> a(rt, s, "a", create, {256_MiB / sizeof(double)});
   ooc_array<float, 1> b(rt, s, "b", create, {1000});

@@ -48,7 +48,7 @@ static_assert(!std::is_assignable_v<row_of_const<double, 3>, row_of_const<double
 static_assert(!std::is_assignable_v<tile<const double, 2>, tile<double, 2>>);
 static_assert(!std::is_assignable_v<tile<double, 2>, double>);
 
-/// What does not know its extents, and what only looks as if it copied, is not assigned to.
+/// Nothing is assigned to an array that does not know its extents, or where it only looks as if it copied.
 static_assert(!std::is_assignable_v<slab_view<double, 1>, slab_view<double, 1>>);
 static_assert(!std::is_assignable_v<slab_view<double, 2>, slab_view<const double, 2>>);
 static_assert(!std::is_assignable_v<slab_to_compute<3, double>&, slab_to_compute<3, double>>);

@@ -1,4 +1,4 @@
-// What standard error says of arrays that are read far more than they are touched.
+// Hints on standard error about arrays that are read far more than they are touched.
 #include <unistd.h>
 
 #include <algorithm>

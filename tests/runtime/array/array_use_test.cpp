@@ -1,4 +1,4 @@
-// What programs do with arrays: loops, views, iterators, tiles, Eigen, algorithms, threads, pins.
+// Tests of what programs do with arrays: loops, views, iterators, tiles, Eigen, algorithms, threads, pins.
 
 #include <fcntl.h>
 #include <unistd.h>

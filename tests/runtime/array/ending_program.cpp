@@ -138,7 +138,7 @@ void forbid_writes() {
 
 // --- the runtime ends first
 
-/// Whose array outlives the runtime.
+/// Its array outlives the runtime.
 struct outliving {
   std::unique_ptr<doubles> a;
   std::unique_ptr<runtime> rt = std::make_unique<runtime>(small_runtime());
@@ -341,7 +341,7 @@ void uncaught_exception() {
   throw std::runtime_error("the program's own");
 }
 
-/// What the runtime refuses, and nobody catches.
+/// The runtime refuses this, and nobody catches it.
 void uncaught_refusal() {
   filled f;
   const doubles another(f.rt, f.s, "b", create, {std::size_t{1} << 27}, {.block = 1_GiB});

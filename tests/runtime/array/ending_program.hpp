@@ -1,4 +1,4 @@
-// What ending_program.cpp and the test that runs it agree on: array 'a' of the store, and what a
+// ending_program.cpp and the test that runs it agree on this: array 'a' of the store, and what a
 // program fills it with.
 #pragma once
 

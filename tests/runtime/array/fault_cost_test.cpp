@@ -1,4 +1,4 @@
-// What a fault that must load costs beside its transfer: allocations on the heap and mutexes taken, in
+// The cost of a fault that must load, beside its transfer: allocations on the heap and mutexes taken, in
 // all threads.  A program of its own, because it replaces operator new and pthread_mutex_lock.
 #include <dlfcn.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-// What ranks tell each other of blocks: nothing is lost, and regular patterns take a few bytes.
+// Tests of what ranks tell each other of blocks: nothing is lost, and regular patterns take a few bytes.
 #include "runtime/geometry/write_notices.hpp"
 
 #include <catch2/catch.hpp>

@@ -199,7 +199,7 @@ TEST_CASE("a modified grain that cannot be written is named and stays") {
 TEST_CASE("a sweep loads whole blocks after its first steps") {
   if (!there_are_grains()) return;
   const bool at_once = GENERATE(false, true);
-  // Who follows the sweep may get no processor while it goes on in grains: then again.
+  // The thread that follows the sweep may get no processor while it goes on in grains: then again.
   std::size_t whole = 0, in_grains = 64;
   for (int n = 0; n < 60 && (whole < 62 || in_grains >= 64); ++n) {
     fixture f;

@@ -139,7 +139,7 @@ TEST_CASE("a sweep is read ahead as far as an algorithm says") {
   s.set_read_ahead(0);
 }
 
-// What is read ahead of a sweep is chosen at once and asked for one block after the other.
+// Blocks ahead of a sweep are chosen at once and asked for one block after the other.
 TEST_CASE("no block is read ahead that has been cut off since a sweep wanted it") {
   struct halting : memory_source {
     halting() : memory_source(64, kib64) {}
@@ -216,7 +216,7 @@ TEST_CASE("a promise holds for a block in memory that is evicted before it is ov
   s.promise(all);
   for (std::size_t b = 0; b < 64; ++b) words(s)[b * words_per_block] = b;
   CHECK(source.loads == before);
-  // What was overwritten is an ordinary block again.
+  // A block that was overwritten is an ordinary one again.
   for (std::size_t b = 0; b < 64; ++b) words(s)[b * words_per_block + 1] = b;
   for (std::size_t b = 0; b < 64; ++b) REQUIRE(words(s)[b * words_per_block] == b);
 }

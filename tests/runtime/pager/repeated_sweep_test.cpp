@@ -34,7 +34,7 @@ struct swept {
     for (std::size_t i = 0; i < block_words; ++i) sum += words[block * block_words + i];
     total += sum;
   }
-  /// What f, called for each block, has loaded.
+  /// Returns how much f, called for each block, has loaded.
   template <class F>
   std::size_t loads_of_pass(F f) {
     const std::size_t before = source.loads;

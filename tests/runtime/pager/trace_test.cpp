@@ -1,4 +1,4 @@
-// What a runtime records of its blocks where OOC_TRACE is in the environment.
+// Tests of what a runtime records of its blocks where OOC_TRACE is in the environment.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <map>

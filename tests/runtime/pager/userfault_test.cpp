@@ -1,4 +1,4 @@
-// What is particular to mapping by userfaultfd: system calls on blocks that are not in memory, and the
+// Tests of what is particular to mapping by userfaultfd: system calls on blocks that are not in memory, and the
 // moment in which a block comes in.  The suites of pager and array run over this way as well.
 #include <fcntl.h>
 #include <sys/mman.h>

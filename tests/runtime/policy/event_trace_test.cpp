@@ -28,7 +28,7 @@ std::string file_in(const ooc::testing::temporary_folder& dir, const char* name)
   return (dir.path() / name).string();
 }
 
-/// What standard error is told meanwhile, by way of a file.
+/// Returns the text that goes to standard error meanwhile, by way of a file.
 template <class F>
 std::string said_by(F f, const std::string& file) {
   const int before = ::dup(2), to = ::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);

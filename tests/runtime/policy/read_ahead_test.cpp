@@ -12,7 +12,7 @@ namespace {
 
 using blocks_t = std::vector<block_index>;
 
-/// What the last of these touches asks for.
+/// The last of these touches asks for this.
 blocks_t after(read_ahead& r, const blocks_t& touches, block_index blocks, unsigned limit, const ahead_group& g) {
   blocks_t wanted;
   for (block_index b : touches) {

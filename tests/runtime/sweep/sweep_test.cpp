@@ -560,7 +560,7 @@ auto deadly() {
 
 }  // namespace
 
-// What the next test runs in a process of its own.
+// The next test runs this in a process of its own.
 TEST_CASE("a sweep that dies", "[.dies]") {
   const store s = store::open(url_of_dying_case(), {.workers = 2, .staging = 64_KiB});
   runtime rt(memory(s.core()->staging_bytes() + 1_MiB));

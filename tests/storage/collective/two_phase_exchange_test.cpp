@@ -56,7 +56,7 @@ struct file_of_ranks {
   std::vector<std::unique_ptr<striped_file>> seen_by;
 };
 
-/// What every rank's transfer came to.
+/// The outcome of every rank's transfer.
 std::vector<failure> transfer(thread_group& all, const file_of_ranks& f, access_kind kind,
                               std::span<const request> wanted, std::vector<bytes>& memory, const exchange_plan& plan) {
   std::vector<failure> outcome(wanted.size());

@@ -1,4 +1,4 @@
-// What a node does with the writes of those whose claims to write a file have ended.
+// Tests of what a node does with the writes of those whose claims to write a file have ended.
 #include <catch2/catch.hpp>
 #include <string>
 

@@ -1,4 +1,4 @@
-// What a stripe object keeps of the last commit, and what becomes of what was written since.
+// Tests of what a stripe object keeps of the last commit, and what becomes of what was written since.
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -231,7 +231,7 @@ TEST_CASE("removal takes the file of sides along") {
 
 namespace {
 
-/// What a child that is killed shares with its parent: two commits, and which of them was decided last.
+/// A child that is killed shares this with its parent: two commits, and which of them was decided last.
 struct shared_commits {
   static constexpr std::uint64_t size = 5 << 20;
   std::atomic<std::uint64_t> decided{0};

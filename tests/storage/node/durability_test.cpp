@@ -1,4 +1,4 @@
-// What must be on stable storage before what else.
+// Tests of what must be on stable storage before what else.
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <future>

@@ -14,7 +14,7 @@ namespace ooc::testing {
 
 enum class disk_call { read, write, flush, lengthen, cut };
 
-/// What becomes of a call.
+/// The fate of a call.
 struct disk_answer {
   int error = 0;                    ///< an errno; 0: none
   std::optional<std::size_t> most;  ///< of a transfer: so many bytes at most

@@ -42,7 +42,7 @@ std::future<failure> started_with_memory(const std::function<void(completion)>& 
   return result;
 }
 
-/// What the disk does in one round.
+/// The disk does this in one round.
 class moods {
  public:
   explicit moods(std::mt19937_64& random)

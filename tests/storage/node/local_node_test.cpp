@@ -161,7 +161,7 @@ TEST_CASE("who does not know the generation of a stripe object cuts nothing off,
   refused(as(1, 11'999, 0), 12'000);  // a part of the last chunk
   refused(as(1, 100, 2), 12'000);
   CHECK(is_whole());
-  // What the file has had for long, or what makes it longer, loses nobody anything.
+  // A write to bytes that the file has had for long, or past its end, loses nobody anything.
   CHECK_FALSE(resize(*f.node, as(1, 12'000, 0), 0, 100));
   CHECK_FALSE(resize(*f.node, as(1, 20'000, 0), 0, 12'000));
   CHECK(is_whole());

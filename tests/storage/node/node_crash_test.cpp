@@ -1,4 +1,4 @@
-// What a crash, a loss of power or a bad disk leaves behind, and what is said about it.
+// Tests of what a crash, a loss of power or a bad disk leaves behind, and what is said about it.
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -336,7 +336,7 @@ std::string text_of(const fs::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// What the node has noted of this boot becomes a note of one that has ended.
+// The node's notes of this boot become notes of one that has ended.
 void change_noted_boot(const fs::path& folder) {
   const fs::path file = folder / "oocarray-unsynced";
   std::string text = text_of(file);

@@ -52,7 +52,7 @@ bytes contents_of(const file& f) {
   return b;
 }
 
-/// What write_at() and truncate() make of a file.
+/// The bytes that write_at() and truncate() make of a file.
 struct model {
   bytes expected;
   void write_at(std::uint64_t offset, const bytes& b) {

@@ -38,7 +38,7 @@ struct damaged_store {
   fs::path sums(int n, int file = 0) const { return node_folder(node(n)).sums(ids.at(file)); }
   fs::path data(int n, int file = 0) const { return node_folder(node(n)).data(ids.at(file)); }
 
-  // What reading all of "a" says; empty: nothing.
+  // The message of reading all of "a" says; empty: nothing.
   std::string read_fault() const {
     try {
       bytes b(damaged_size);

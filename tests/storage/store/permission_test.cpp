@@ -1,4 +1,4 @@
-// Who may read which bytes of a store that several users share, in the file system and through the library.
+// Tests of who may read which bytes of a store that several users share, in the file system and through the library.
 #include <sys/stat.h>
 
 #include <catch2/catch.hpp>
@@ -73,7 +73,7 @@ std::string read_it(const std::string& url, const std::string& path) {
   return b == std::vector<std::byte>(20'000, std::byte{7}) ? "read" : "wrong";
 }
 
-/// What user and mode every file of `id` has, if all are alike.
+/// The user and mode of every file of `id`, if all are alike.
 std::string access_of_all(const team_folders& t, storage::file_id id) {
   const auto files = t.files_of(id);
   std::string first = files.empty() ? "none" : access_of(files.front());

@@ -34,7 +34,7 @@ new_file plain(std::uint64_t size, std::uint32_t nn = 0) {
   return f;
 }
 
-/// What `call` throws: its code, and a text that must hold `named`.
+/// Says what `call` throws: its code, and a text that must hold `named`.
 std::error_code code_of(const std::function<void()>& call, const std::string& named = "") {
   try {
     call();

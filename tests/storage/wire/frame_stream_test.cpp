@@ -1,4 +1,4 @@
-// What a reader sees of what comes.
+// Tests of what a reader sees of what comes.
 #include "storage/wire/frame_stream.hpp"
 
 #include <boost/asio/co_spawn.hpp>

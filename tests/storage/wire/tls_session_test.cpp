@@ -50,7 +50,7 @@ struct meeting {
     bytes.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
     return bytes;
   }
-  /// What the client has sent, which the server does not have yet; and the other way.
+  /// Bytes that the client has sent, which the server does not have yet; and the other way.
   std::string from_client() { return taken(near.right.get()); }
   std::string from_server() { return taken(far.left.get()); }
   void to_server(const std::string& s) { REQUIRE(send_all(far.left, s)); }

@@ -82,7 +82,7 @@ double next_value(const std::array<std::size_t, N>& radius, At at) {
   return v;
 }
 
-/// What a boundary function writes into a slab, and where: any elements, at the ends and between them.  n: which
+/// A boundary function's writes into a slab, and where: any elements, at the ends and between them.  n: which
 /// of the slab's elements, in row-major order.
 inline bool writes_edge(std::size_t slab, std::size_t step, std::size_t n) {
   return ((slab * 131 + step * 31 + n) * 0x9e3779b97f4a7c15u >> 40) % 4 == 0;
@@ -252,7 +252,7 @@ struct two_levels {
   }
 };
 
-/// What two_levels computes.
+/// The result of two_levels.
 template <std::size_t N>
 auto leapfrog(const std::array<std::size_t, N>& radius) {
   std::array<std::ptrdiff_t, N> r{};
