@@ -14,29 +14,29 @@ std::string numbered(std::uint64_t commit) { return "commit " + std::to_string(c
 
 }  // namespace
 
-failure commit_operations::end_changes(operation& op, const char* what) {
+failure commit_operations::end_changes(operation& op) {
   object_sides& sides = op.target->sides();
   const std::uint64_t commit = op.file->commit;
   const int e = op.kind == io_kind::prepare ? sides.prepare(*op.target, commit) : sides.roll_back(*op.target, commit);
-  return e == 0 ? failure{} : no_places(op, what, e);
+  return e == 0 ? failure{} : no_places(op, e);
 }
 
 int commit_operations::find(const operation& op, std::span<const chunk_range> chunks, chunk_places& places) const {
   return places.find(*op.target, chunks, op.file->at_commit ? op.file->commit : chunk_places::newest);
 }
 
-failure commit_operations::choose(operation& op, const char* what, std::span<const chunk_range> chunks,
-                                  const checksum_header& h, chunk_places& places) {
+failure commit_operations::choose(operation& op, std::span<const chunk_range> chunks, const checksum_header& h,
+                                  chunk_places& places) {
   if (!op.target->sides()) return {};
-  if (failure lost = lost_with_power(op, what)) return lost;
+  if (failure lost = lost_with_power(op)) return lost;
   int error = h.commit > op.file->commit ? ESTALE : 0;
   if (error == 0) error = places.choose(*op.target, chunks, op.file->commit);
-  return error == 0 ? failure{} : no_places(op, what, error);
+  return error == 0 ? failure{} : no_places(op, error);
 }
 
-failure commit_operations::settle(operation& op, const char* what, const chunk_places& places) {
+failure commit_operations::settle(operation& op, const chunk_places& places) {
   const int e = places.settle(*op.target);
-  return e == 0 ? failure{} : no_places(op, what, e);
+  return e == 0 ? failure{} : no_places(op, e);
 }
 
 failure commit_operations::clear(operation& op, chunk_range chunks, const checksum_header& h,
@@ -45,44 +45,41 @@ failure commit_operations::clear(operation& op, chunk_range chunks, const checks
     const std::uint64_t n = places.run(c, chunks.end - c);
     int e = op.target->touch(places.of(c), n, h);
     if (e == 0) e = op.target->sums().clear(places.of(c), places.of(c) + n);
-    if (e != 0) return failed(op, "resizing", e, "clearing checksums");
+    if (e != 0) return failed(op, e, "clearing checksums");
     c += n;
   }
   return {};
 }
 
-failure commit_operations::lost_with_power(const operation& op, const char* what) {
+failure commit_operations::lost_with_power(const operation& op) {
   if (op.file->at_commit || !op.target->sides().roll_back_due(*op.target)) return {};
-  return failed(op, what, EIO,
+  return failed(op, EIO,
                 "the machine went down before what was written after " + numbered(op.file->commit) +
                     " was durable; close the array and open it again: it goes back to that commit");
 }
 
-failure commit_operations::no_longer_there(const operation& op, const char* what) {
+failure commit_operations::no_longer_there(const operation& op) {
   if (!op.file->at_commit) return {};
   checksum_header h;
-  if (const int e = op.target->read_header(h)) return failed(op, what, e, "reading the header of its checksums");
-  return h.commit > op.file->commit ? no_places(op, what, ESTALE) : failure{};
+  if (const int e = op.target->read_header(h)) return failed(op, e, "reading the header of its checksums");
+  return h.commit > op.file->commit ? no_places(op, ESTALE) : failure{};
 }
 
-failure commit_operations::no_places(const operation& op, const char* what, int error) {
-  if (error == EBADMSG) return damaged(op, what, "its file of sides ('.side') is damaged");
-  if (error != ESTALE) return failed(op, what, error, "its file of sides ('.side')");
+failure commit_operations::no_places(const operation& op, int error) {
+  if (error == EBADMSG) return damaged(op, "its file of sides ('.side') is damaged");
+  if (error != ESTALE) return failed(op, error, "its file of sides ('.side')");
   checksum_header h;
   const bool known = op.target->read_header(h) == 0;
   std::string later;
   if (known && h.commit > op.file->commit) later = ": what is there was written after " + numbered(h.commit);
-  failure f =
-      failed(op, what, ESTALE, numbered(op.file->commit) + " is no longer kept" + later + "; open the array again");
+  failure f = failed(op, ESTALE, numbered(op.file->commit) + " is no longer kept" + later + "; open the array again");
   f.code = errc::conflict;
   return f;
 }
 
 failure commit_operations::forget_end(operation& op, io_worker& w, std::uint64_t before, std::uint64_t after) {
-  constexpr const char* what = "resizing";
   checksum_header h;
-  if (const int e = op.target->mark_unsynced(h, op.file->commit))
-    return failed(op, what, e, "marking the stripe object");
+  if (const int e = op.target->mark_unsynced(h, op.file->commit)) return failed(op, e, "marking the stripe object");
   // Where nothing was written there is nothing to forget.
   std::vector<chunk_range> written;
   for (std::uint64_t c = after / chunk_size; c < in_chunks(before);) {
@@ -91,22 +88,22 @@ failure commit_operations::forget_end(operation& op, io_worker& w, std::uint64_t
     side_bits bits;
     bool there = false;
     const int e = op.target->sides().file().read_present(region, bits, there);
-    if (e != 0) return no_places(op, what, e);
+    if (e != 0) return no_places(op, e);
     if (there) written.push_back({c, end});
     c = end;
   }
   if (written.empty()) return {};
   chunk_places places;
-  if (failure e = choose(op, what, written, h, places)) return e;
+  if (failure e = choose(op, written, h, places)) return e;
   const std::uint64_t kept_in_part = after / chunk_size;
   if (after % chunk_size != 0 && written.front().first == kept_in_part) {
     stripe_object_writer writer(w, *op.target, *op.file, op.stripe_index, places, h);
-    if (const object_error e = writer.erase_tail(kept_in_part, after % chunk_size)) return failed(op, what, e);
+    if (const object_error e = writer.erase_tail(kept_in_part, after % chunk_size)) return failed(op, e);
     if (++written.front().first == written.front().end) written.erase(written.begin());
   }
   for (const chunk_range& r : written)
     if (failure e = clear(op, r, h, places)) return e;
-  return settle(op, what, places);
+  return settle(op, places);
 }
 
 failure commit_operations::check(operation& op, io_worker& w, chunk_range chunks) {
@@ -119,7 +116,7 @@ failure commit_operations::check(operation& op, io_worker& w, chunk_range chunks
     for (std::uint64_t c = chunks.first; c < chunks.end; ++c) op.bad.push_back({c, verdict::corrupt});
     return {};
   }
-  if (error != 0) return no_places(op, "verification", error);
+  if (error != 0) return no_places(op, error);
   const std::uint64_t written_before = op.answer->report.chunks;
   stripe_object_reader reader(w, *op.target, *op.file, op.stripe_index, newest);
   stripe_object_reader second(w, *op.target, *op.file, op.stripe_index, committed);
@@ -129,7 +126,7 @@ failure commit_operations::check(operation& op, io_worker& w, chunk_range chunks
     std::uint64_t counted_before = 0;
     for (std::uint64_t i = c; !e && has_committed && i < c + n; ++i)
       if (committed.of(i) != newest.of(i)) e = second.check(i, 1, counted_before, op.bad);
-    if (e) return failed(op, "verification", e);
+    if (e) return failed(op, e);
     c += n;
   }
   if (op.claimed) op.answer->report.chunks = written_before;

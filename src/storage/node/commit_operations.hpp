@@ -17,21 +17,20 @@ class commit_operations : private node_messages {
   explicit commit_operations(std::filesystem::path folder) : node_messages(std::move(folder)) {}
 
   /// io_kind::prepare and roll_back; the whole stripe object is locked.
-  failure end_changes(operation& op, const char* what);
+  failure end_changes(operation& op);
 
   /// For a read of these chunks.  EBADMSG without their locks may mean that they are being written.
   int find(const operation& op, std::span<const chunk_range> chunks, chunk_places& places) const;
   /// For a write of these chunks, which are locked; `h` as from mark_unsynced().
-  failure choose(operation& op, const char* what, std::span<const chunk_range> chunks, const checksum_header& h,
-                 chunk_places& places);
+  failure choose(operation& op, std::span<const chunk_range> chunks, const checksum_header& h, chunk_places& places);
   /// They have been written.
-  failure settle(operation& op, const char* what, const chunk_places& places);
+  failure settle(operation& op, const chunk_places& places);
 
   /// Of who would see, or change, what a loss of power has left of changes after the last commit.
-  failure lost_with_power(const operation& op, const char* what);
+  failure lost_with_power(const operation& op);
   /// Of a read of a commit that has been delivered: it may have been of a later one.
-  failure no_longer_there(const operation& op, const char* what);
-  failure no_places(const operation& op, const char* what, int error);
+  failure no_longer_there(const operation& op);
+  failure no_places(const operation& op, int error);
 
   /// The file has become shorter; the whole stripe object is locked.  What was cut off reads as the pattern when it
   /// grows again.  The stripe object keeps its length, for what the last commit has is there.

@@ -15,8 +15,8 @@ failure with_cause(std::error_code code, std::string what) {
   return {code, std::move(what)};
 }
 
-std::string subject(const node_folder& folder, const operation& op, const char* what) {
-  std::string t = "node " + folder.path().string() + ": " + what + " of ";
+std::string subject(const node_folder& folder, const operation& op) {
+  std::string t = "node " + folder.path().string() + ": " + name_of(op.kind) + " of ";
   if (!op.file->name.empty()) t += "'" + op.file->name + "' ";
   return t + "(" + node_folder::relative(op.file->id) + ") failed";
 }
@@ -41,46 +41,44 @@ const char* remedy(int error) {
 
 }  // namespace
 
-failure node_messages::failed(const operation& op, const char* what, int error, const std::string& more) {
-  std::string t = subject(folder_, op, what);
+failure node_messages::failed(const operation& op, int error, const std::string& more) {
+  std::string t = subject(folder_, op);
   if (!more.empty()) t += ", " + more;
   return with_cause({error, std::generic_category()}, t + remedy(error));
 }
 
-failure node_messages::failed(const operation& op, const char* what, const object_error& e) {
+failure node_messages::failed(const operation& op, const object_error& e) {
   if (e.error != 0)
-    return failed(op, what, e.error,
-                  std::string(e.step) + " at byte " + std::to_string(e.offset) + " of the stripe object");
-  return with_cause(
-      e.found == verdict::torn ? errc::torn : errc::corrupt,
-      subject(folder_, op, what) + ", " + e.step + ": " + chunk_text(op, {e.offset / chunk_size, e.found}));
+    return failed(op, e.error, std::string(e.step) + " at byte " + std::to_string(e.offset) + " of the stripe object");
+  return with_cause(e.found == verdict::torn ? errc::torn : errc::corrupt,
+                    subject(folder_, op) + ", " + e.step + ": " + chunk_text(op, {e.offset / chunk_size, e.found}));
 }
 
-failure node_messages::refused(const operation& op, const char* what, const std::string& why) {
-  return with_cause(errc::invalid_request, subject(folder_, op, what) + ", " + why);
+failure node_messages::refused(const operation& op, const std::string& why) {
+  return with_cause(errc::invalid_request, subject(folder_, op) + ", " + why);
 }
 
-failure node_messages::damaged(const operation& op, const char* what, const std::string& why) {
-  return with_cause(errc::corrupt, subject(folder_, op, what) + ", " + why);
+failure node_messages::damaged(const operation& op, const std::string& why) {
+  return with_cause(errc::corrupt, subject(folder_, op) + ", " + why);
 }
 
 // A claim that began later was given to somebody else: what the one who lost his has in memory may be older than what
 // is here.
-failure node_messages::lost_claim(const operation& op, const char* what) {
+failure node_messages::lost_claim(const operation& op) {
   if (op.target->holds(op.file->claim)) return {};
-  return failed(op, what, ESTALE,
+  return failed(op, ESTALE,
                 "another process has opened the file for writing since this one did: this one was out of touch with "
                 "the metadata server for longer than the grace period (`ooc-metad --grace`), which ended its claim to "
                 "write the file; what it has not stored yet is lost; open the file again");
 }
 
-failure node_messages::was_cut_off(const operation& op, const char* what) {
-  return with_cause(errc::cut_off, subject(folder_, op, what) +
-                                       ", another program has made it shorter since this one asked for its size");
+failure node_messages::was_cut_off(const operation& op) {
+  return with_cause(errc::cut_off,
+                    subject(folder_, op) + ", another program has made it shorter since this one asked for its size");
 }
 
-failure node_messages::is_late(const operation& op, const char* what, std::uint64_t generation) {
-  return with_cause(errc::conflict, subject(folder_, op, what) +
+failure node_messages::is_late(const operation& op, std::uint64_t generation) {
+  return with_cause(errc::conflict, subject(folder_, op) +
                                         ", nothing was changed: the file has been opened for writing since this one "
                                         "looked at it (generation " +
                                         std::to_string(op.file->generation) + ", by now " + std::to_string(generation) +

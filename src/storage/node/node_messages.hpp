@@ -17,16 +17,16 @@ class node_messages {
  protected:
   explicit node_messages(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
-  failure failed(const operation& op, const char* what, int error, const std::string& more = "");
-  failure failed(const operation& op, const char* what, const object_error& e);
-  failure refused(const operation& op, const char* what, const std::string& why);
-  failure damaged(const operation& op, const char* what, const std::string& why);
+  failure failed(const operation& op, int error, const std::string& more = "");
+  failure failed(const operation& op, const object_error& e);
+  failure refused(const operation& op, const std::string& why);
+  failure damaged(const operation& op, const std::string& why);
   /// With the chunks locked: the failure of who claims to write the file, and has lost that claim.
-  failure lost_claim(const operation& op, const char* what);
+  failure lost_claim(const operation& op);
   /// Of who does not know that the file has been made shorter.
-  failure was_cut_off(const operation& op, const char* what);
+  failure was_cut_off(const operation& op);
   /// Of who would make a stripe object shorter and does not know of its `generation`.
-  failure is_late(const operation& op, const char* what, std::uint64_t generation);
+  failure is_late(const operation& op, std::uint64_t generation);
   std::string chunk_text(const operation& op, const bad_chunk& c);
 
   const node_folder folder_;

@@ -75,18 +75,17 @@ step_result node_operations::step(operation& op, io_worker& w) {
 }
 
 // Checks the arguments and opens the stripe object; on failure the operation has ended.
-bool node_operations::begin(operation& op, const char* what) {
+bool node_operations::begin(operation& op) {
   const file_shape& f = *op.file;
   if (f.striping.nn == 0 || f.striping.sf == 0 || op.stripe_index >= f.striping.nn) {
-    op.result = refused(op, what, "no such stripe index, or a striping without nodes or stripes");
+    op.result = refused(op, "no such stripe index, or a striping without nodes or stripes");
     return false;
   }
   // Where it has been cut off there is the fill value.
   const bool past_a_cut = op.kind == io_kind::read && f.cuts != 0;
   if (op.wanted && op.wanted->file_end() > f.size && !past_a_cut) {
-    op.result = refused(op, what,
-                        "the request ends at byte " + std::to_string(op.wanted->file_end()) + ", the file at " +
-                            std::to_string(f.size));
+    op.result = refused(op, "the request ends at byte " + std::to_string(op.wanted->file_end()) + ", the file at " +
+                                std::to_string(f.size));
     return false;
   }
   std::string why;
@@ -102,18 +101,17 @@ bool node_operations::begin(operation& op, const char* what) {
     e = cache_.get(identity(op), op.target, why, to_write, chunks);
   }
   if (e != 0) {
-    op.result = e == EUCLEAN || e == EBADMSG ? damaged(op, what, why)
-                                             : failed(op, what, e, e == ENOENT ? "the stripe object is missing" : why);
+    op.result = e == EUCLEAN || e == EBADMSG ? damaged(op, why)
+                                             : failed(op, e, e == ENOENT ? "the stripe object is missing" : why);
     return false;
   }
   if (to_write && op.target->read_only() != 0) {
-    op.result = failed(op, what, op.target->read_only(), "its files may only be read");
+    op.result = failed(op, op.target->read_only(), "its files may only be read");
     return false;
   }
   if (f.commits != static_cast<bool>(op.target->sides())) {
-    op.result = damaged(op, what,
-                        f.commits ? "it keeps no commits, and the metadata say that its file has some"
-                                  : "it keeps commits, and the metadata say that its file has none");
+    op.result = damaged(op, f.commits ? "it keeps no commits, and the metadata say that its file has some"
+                                      : "it keeps commits, and the metadata say that its file has none");
     return false;
   }
   std::uint64_t found = 0;
@@ -121,18 +119,17 @@ bool node_operations::begin(operation& op, const char* what) {
   const bool empty = op.kind == io_kind::resize && f.striping.object_size(op.stripe_index, op.old_size) == 0;
   const std::uint64_t least = empty ? 0 : known;
   if (const int error = op.target->check_generation(least, found)) {
-    op.result = error != EUCLEAN ? failed(op, what, error, "reading the header of its checksums")
-                                 : damaged(op, what,
-                                           "it is an old copy: it is of generation " + std::to_string(found) +
-                                               " of the file, the metadata know generation " + std::to_string(least) +
-                                               "; put the newest copy back");
+    op.result = error != EUCLEAN ? failed(op, error, "reading the header of its checksums")
+                                 : damaged(op, "it is an old copy: it is of generation " + std::to_string(found) +
+                                                   " of the file, the metadata know generation " +
+                                                   std::to_string(least) + "; put the newest copy back");
     return false;
   }
   return true;
 }
 
 // The regions of the operation, by node offset; on failure it has ended.
-bool node_operations::find_regions(operation& op, const char* what) {
+bool node_operations::find_regions(operation& op) {
   if (!op.part) {
     object_regions(*op.wanted, op.file->striping, op.stripe_index, op.regions);
     return true;
@@ -140,7 +137,7 @@ bool node_operations::find_regions(operation& op, const char* what) {
   op.regions = op.part->regions;
   if (op.kind == io_kind::write && !sums_match(*op.part, op.memory, op.sums)) {
     op.result = {{EBADMSG, std::generic_category()},
-                 "node " + folder_.path().string() + ": " + what + " of '" + op.file->name +
+                 "node " + folder_.path().string() + ": " + name_of(op.kind) + " of '" + op.file->name +
                      "': the bytes were damaged on the way; nothing of this part was written"};
     return false;
   }
@@ -165,26 +162,26 @@ bool node_operations::claim(operation& op, std::vector<chunk_range> ranges, bool
 bool node_operations::read(operation& op, io_worker& w) {
   if (!op.claimed) {
     counters.add(&io_stats::read_requests, 1);
-    if (!begin(op, "read")) return true;
-    if (!find_regions(op, "read")) return true;
+    if (!begin(op)) return true;
+    if (!find_regions(op)) return true;
     counters.add(&io_stats::read_regions, node_runs(op.regions));
-    if ((op.result = commits_.lost_with_power(op, "read"))) return true;
+    if ((op.result = commits_.lost_with_power(op))) return true;
     chunk_places places;
     const int found = op.target->sides() ? commits_.find(op, touched_chunks(op.regions), places) : 0;
     if (found != 0 && found != EBADMSG) {
-      op.result = commits_.no_places(op, "read", found);
+      op.result = commits_.no_places(op, found);
       return true;
     }
     if (found == 0) {
       stripe_object_reader reader(w, *op.target, *op.file, op.stripe_index, places);
       if (const object_error e = reader.read(op.regions, op.memory, false, op.bad, op.sums, op.who)) {
-        op.result = failed(op, "read", e);
+        op.result = failed(op, e);
         return true;
       }
     }
     op.bytes = bytes_of(op.regions);
     if (found == 0 && op.bad.empty()) {
-      if (!(op.result = commits_.no_longer_there(op, "read"))) delivered(op);
+      if (!(op.result = commits_.no_longer_there(op))) delivered(op);
       return true;
     }
     // Perhaps a writer was in between: look again at those chunks with writers kept out.
@@ -241,32 +238,32 @@ failure node_operations::read_claimed(operation& op, io_worker& w) {
   assert(op.claimed);
   range_locks::hold hold;
   if (const int e = op.target->ranges().lock_chunks(op.claim.ranges, hold))
-    return failed(op, "read", e, "locking the stripe object");
+    return failed(op, e, "locking the stripe object");
   checksum_header h;
-  if (const int e = op.target->read_header(h)) return failed(op, "read", e, "reading the header of its checksums");
+  if (const int e = op.target->read_header(h)) return failed(op, e, "reading the header of its checksums");
   chunk_places places;
-  if (const int e = commits_.find(op, op.claim.ranges, places)) return commits_.no_places(op, "read", e);
+  if (const int e = commits_.find(op, op.claim.ranges, places)) return commits_.no_places(op, e);
   stripe_object_reader reader(w, *op.target, *op.file, op.stripe_index, places, h.chunks);
-  if (const object_error e = reader.read(op.regions, op.memory, true, op.bad)) return failed(op, "read", e);
-  if (failure gone = commits_.no_longer_there(op, "read")) return gone;
+  if (const object_error e = reader.read(op.regions, op.memory, true, op.bad)) return failed(op, e);
+  if (failure gone = commits_.no_longer_there(op)) return gone;
   if (op.bad.empty()) {
     if (op.sums != nullptr) compute_sums(*op.part, op.memory, op.sums);
     delivered(op);
     return {};
   }
   const bad_chunk& first = op.bad.front();
-  return failed(op, "read", {0, first.found, first.chunk * chunk_size, "reading data"});
+  return failed(op, {0, first.found, first.chunk * chunk_size, "reading data"});
 }
 
 bool node_operations::write(operation& op, io_worker& w) {
   if (!op.claimed) {
     counters.add(&io_stats::write_requests, 1);
-    if (!begin(op, "write")) return true;
-    if (!find_regions(op, "write")) return true;
+    if (!begin(op)) return true;
+    if (!find_regions(op)) return true;
     counters.add(&io_stats::write_regions, node_runs(op.regions));
     if (op.regions.empty()) return true;
     if (overlap(op.regions)) {
-      op.result = refused(op, "write", "regions of the request overlap in the file");
+      op.result = refused(op, "regions of the request overlap in the file");
       return true;
     }
     if (!claim(op, touched_chunks(op.regions), true)) return false;
@@ -278,22 +275,21 @@ bool node_operations::write(operation& op, io_worker& w) {
 
 failure node_operations::write_claimed(operation& op, io_worker& w) {
   assert(op.claimed && op.claim.exclusive);
-  if (failure lost = lost_claim(op, "write")) return lost;
+  if (failure lost = lost_claim(op)) return lost;
   range_locks::hold hold;
   if (const int e = op.target->ranges().lock_chunks(op.claim.ranges, hold))
-    return failed(op, "write", e, "locking the stripe object");
+    return failed(op, e, "locking the stripe object");
   checksum_header h;
   if (const int e = op.target->mark_unsynced(h, op.file->commit))
-    return failed(op, "write", e, "marking the stripe object as written");
+    return failed(op, e, "marking the stripe object as written");
   // Where there are no chunks, a cut has ended halfway.
   const std::uint64_t known = op.file->cuts;
-  if (known != 0 && h.cuts != 0 && (known < h.cuts || op.claim.ranges.back().end > h.chunks))
-    return was_cut_off(op, "write");
+  if (known != 0 && h.cuts != 0 && (known < h.cuts || op.claim.ranges.back().end > h.chunks)) return was_cut_off(op);
   chunk_places places;
-  if (failure e = commits_.choose(op, "write", op.claim.ranges, h, places)) return e;
+  if (failure e = commits_.choose(op, op.claim.ranges, h, places)) return e;
   stripe_object_writer writer(w, *op.target, *op.file, op.stripe_index, places, h);
-  if (const object_error e = writer.write(op.regions, op.memory, op.sums)) return failed(op, "write", e);
-  if (failure e = commits_.settle(op, "write", places)) return e;
+  if (const object_error e = writer.write(op.regions, op.memory, op.sums)) return failed(op, e);
+  if (failure e = commits_.settle(op, places)) return e;
   counters.add(&io_stats::bytes_written, bytes_of(op.regions));
   return {};
 }

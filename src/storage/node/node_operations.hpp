@@ -82,15 +82,15 @@ class node_operations : private node_messages {
   failure resize_claimed(operation& op, io_worker& w);
   failure remove_claimed(operation& op);
   failure verify_claimed(operation& op, io_worker& w);
-  failure sync_claimed(operation& op, const char* what);
+  failure sync_claimed(operation& op);
 
-  bool begin(operation& op, const char* what);
+  bool begin(operation& op);
   failure advance_claimed(operation& op);
   /// Whether a loss of power may have taken the stripe object of a file of that generation.
   bool may_have_lost(const operation& op, std::uint64_t generation);
   failure make_again(operation& op, std::uint64_t generation);
   object_identity identity(const operation& op) const { return identity_of(store_, *op.file, op.stripe_index); }
-  bool find_regions(operation& op, const char* what);
+  bool find_regions(operation& op);
   bool claim(operation& op, std::vector<chunk_range> ranges, bool exclusive);
 
   store_id store_{};

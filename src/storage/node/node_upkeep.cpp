@@ -56,10 +56,10 @@ class space_there {
 failure node_operations::create(operation& op, bool durably) {
   const file_shape& f = *op.file;
   if (f.striping.nn == 0 || f.striping.sf == 0 || op.stripe_index >= f.striping.nn)
-    return refused(op, "creation", "no such stripe index, or a striping without nodes or stripes");
+    return refused(op, "no such stripe index, or a striping without nodes or stripes");
   const std::uint64_t chunks = places_of_file(op);
   const auto folder = folder_.sums(f.id).parent_path();
-  if (const int e = make_folder_like(folder, folder_.path())) return failed(op, "creation", e);
+  if (const int e = make_folder_like(folder, folder_.path())) return failed(op, e);
 
   // Made durably, or to be made durable by its first sync: then a loss of power may take it.
   const bool late = !durably && !f.commits && f.generation == 1 && late_.allows(f.id);
@@ -76,7 +76,7 @@ failure node_operations::create(operation& op, bool durably) {
     return set_access(fd.get(), object_mode(f.permissions), f.permissions.owner, f.permissions.group);
   };
   file_descriptor sums = make(folder_.sums(f.id));
-  if (!sums) return failed(op, "creation", errno, "making the checksum file");
+  if (!sums) return failed(op, errno, "making the checksum file");
   file_descriptor data = make(folder_.data(f.id));
   const bool made = static_cast<bool>(data);
   int error = made ? 0 : errno;
@@ -121,7 +121,7 @@ failure node_operations::create(operation& op, bool durably) {
   if (error == 0 && !late) error = flush_folder(folder.parent_path());
   if (error == 0) return {};
 
-  const failure result = failed(op, "creation", error, space);
+  const failure result = failed(op, error, space);
   ::unlink(folder_.sums(f.id).c_str());
   if (made) {
     ::unlink(folder_.data(f.id).c_str());
@@ -147,7 +147,7 @@ bool node_operations::resize(operation& op, io_worker& w) {
       op.result = create(op);
       return true;
     }
-    if (!begin(op, "resizing")) return true;
+    if (!begin(op)) return true;
     if (!claim(op, {all_chunks}, true)) return false;
   }
   op.result = resize_claimed(op, w);
@@ -162,24 +162,22 @@ failure node_operations::resize_claimed(operation& op, io_worker& w) {
   const std::uint64_t after = f.striping.object_size(op.stripe_index, f.size);
   const std::uint64_t chunks = f.commits ? places_for(in_chunks(after)) : in_chunks(after);
 
-  if (failure lost = lost_claim(op, "resizing")) return lost;
+  if (failure lost = lost_claim(op)) return lost;
   range_locks::hold hold;
-  if (const int e = s.ranges().lock_object(hold)) return failed(op, "resizing", e, "locking");
+  if (const int e = s.ranges().lock_object(hold)) return failed(op, e, "locking");
   checksum_header h;
-  if (const int e = s.read_header(h)) return failed(op, "resizing", e);
+  if (const int e = s.read_header(h)) return failed(op, e);
   // The chunks that are there count, not those that should be: an earlier attempt may have been cut short.
   const std::uint64_t have = h.chunks;
   const std::uint64_t cuts = f.cut ? f.cuts : 0;
   const bool shortens = after < before && (chunks < have || (chunks == have && after % chunk_size != 0));
-  if (f.generation < h.generation && (shortens || (cuts != 0 && cuts != h.cuts)))
-    return is_late(op, "resizing", h.generation);
+  if (f.generation < h.generation && (shortens || (cuts != 0 && cuts != h.cuts))) return is_late(op, h.generation);
   if (f.commits && after < before) return commits_.forget_end(op, w, before, after);
   if (after >= before && chunks <= have && (cuts == 0 || cuts == h.cuts)) {
     const int e = h.generation < f.generation ? s.advance(f.generation, f.claim) : 0;
-    return e == 0 ? failure{} : failed(op, "resizing", e);
+    return e == 0 ? failure{} : failed(op, e);
   }
-  if (const int e = s.mark_resized(h, std::min(have, chunks)))
-    return failed(op, "resizing", e, "marking the stripe object");
+  if (const int e = s.mark_resized(h, std::min(have, chunks))) return failed(op, e, "marking the stripe object");
 
   int error = 0;
   std::string more;
@@ -187,8 +185,7 @@ failure node_operations::resize_claimed(operation& op, io_worker& w) {
   if (after < before && after % chunk_size != 0 && after / chunk_size < have) {
     const chunk_places as_numbered;
     stripe_object_writer writer(w, s, f, op.stripe_index, as_numbered, h);
-    if (const object_error e = writer.erase_tail(after / chunk_size, after % chunk_size))
-      return failed(op, "resizing", e);
+    if (const object_error e = writer.erase_tail(after / chunk_size, after % chunk_size)) return failed(op, e);
   }
   if (chunks <= have) {
     // The header first: what it does not count is made anew when the stripe object grows.
@@ -205,7 +202,7 @@ failure node_operations::resize_claimed(operation& op, io_worker& w) {
     if (error != 0 && s.cut_off(have) != 0) more += "; the space that was reserved in part could not be given back";
   }
   if (error == 0 && h.generation < f.generation) error = s.advance(f.generation, f.claim);
-  return error == 0 ? failure{} : failed(op, "resizing", error, more);
+  return error == 0 ? failure{} : failed(op, error, more);
 }
 
 bool node_operations::remove(operation& op) {
@@ -242,16 +239,16 @@ failure node_operations::remove_claimed(operation& op) {
       error = errno;
   }
   if (error == 0 && !found) error = ENOENT;
-  return error == 0 ? failure{} : failed(op, "removal", error);
+  return error == 0 ? failure{} : failed(op, error);
 }
 
 bool node_operations::advance(operation& op) {
   if (!op.claimed) {
     if (op.file->generation == 0) {
-      op.result = refused(op, "opening for writing", "generation 0");
+      op.result = refused(op, "generation 0");
       return true;
     }
-    if (!begin(op, "opening for writing")) return true;
+    if (!begin(op)) return true;
     if (!claim(op, {all_chunks}, true)) return false;
   }
   op.result = advance_claimed(op);
@@ -260,24 +257,22 @@ bool node_operations::advance(operation& op) {
 }
 
 failure node_operations::advance_claimed(operation& op) {
-  constexpr const char* what = "opening for writing";
   const std::uint64_t wanted = op.file->generation;
-  if (failure lost = lost_claim(op, what)) return lost;
+  if (failure lost = lost_claim(op)) return lost;
   range_locks::hold hold;
-  if (const int e = op.target->ranges().lock_object(hold)) return failed(op, what, e, "locking");
+  if (const int e = op.target->ranges().lock_object(hold)) return failed(op, e, "locking");
   checksum_header h;
-  if (const int e = op.target->read_header(h)) return failed(op, what, e);
+  if (const int e = op.target->read_header(h)) return failed(op, e);
   if (h.generation > wanted) {
-    failure f = damaged(op, what,
-                        "it is of generation " + std::to_string(h.generation) +
-                            " of the file, the metadata know generation " + std::to_string(wanted - 1) +
-                            ": the database is an old copy, or the stripe object of another time; "
-                            "put the newest copy back");
+    failure f = damaged(op, "it is of generation " + std::to_string(h.generation) +
+                                " of the file, the metadata know generation " + std::to_string(wanted - 1) +
+                                ": the database is an old copy, or the stripe object of another time; "
+                                "put the newest copy back");
     f.code = errc::conflict;
     return f;
   }
   const int e = op.target->advance(wanted, op.file->claim);
-  return e == 0 ? failure{} : failed(op, what, e);
+  return e == 0 ? failure{} : failed(op, e);
 }
 
 namespace {
@@ -287,52 +282,51 @@ constexpr const char* failed_before =
 
 // io_kind::sync, and of a file with commits prepare and roll_back.
 bool node_operations::sync(operation& op) {
-  const char* const what = op.kind == io_kind::sync ? "sync" : op.kind == io_kind::prepare ? "commit" : "rollback";
   if (!op.claimed) {
     counters.add(&io_stats::syncs, op.kind == io_kind::roll_back ? 0 : 1);
     if (op.kind != io_kind::sync && !op.file->commits) {
-      op.result = refused(op, what, "the file was made without commits");
+      op.result = refused(op, "the file was made without commits");
       return true;
     }
-    if (!begin(op, what)) return true;
+    if (!begin(op)) return true;
     if (op.target->sync_failed()) {
-      op.result = failed(op, what, EIO, failed_before);
+      op.result = failed(op, EIO, failed_before);
       return true;
     }
-    if (op.kind == io_kind::prepare && (op.result = commits_.lost_with_power(op, what))) return true;
+    if (op.kind == io_kind::prepare && (op.result = commits_.lost_with_power(op))) return true;
     checksum_header h;
     const bool clean = op.kind == io_kind::sync && op.target->read_header(h) == 0 && h.unsynced == boot_id{};
     if (!clean && op.target->read_only() != 0) {
-      op.result = failed(op, what, op.target->read_only(),
+      op.result = failed(op, op.target->read_only(),
                          "there are writes that are not durable yet, and its files may only be read");
       return true;
     }
     // The long part, with writers going on; then the rest with writers kept out.
     if (const int e = clean || op.kind == io_kind::roll_back ? 0 : op.target->flush()) {
-      op.result = failed(op, what, e);
+      op.result = failed(op, e);
       return true;
     }
     if (!claim(op, {all_chunks}, !clean)) return false;
   }
-  op.result = sync_claimed(op, what);
+  op.result = sync_claimed(op);
   op.target->chunks().unlock(op.claim);
   return true;
 }
 
-failure node_operations::sync_claimed(operation& op, const char* what) {
+failure node_operations::sync_claimed(operation& op) {
   range_locks::hold hold;
   if (op.claim.exclusive) {
     int error = op.target->ranges().lock_object(hold);
     if (error == 0 && op.kind != io_kind::sync) {
-      failure lost = lost_claim(op, what);
-      return lost ? lost : commits_.end_changes(op, what);
+      failure lost = lost_claim(op);
+      return lost ? lost : commits_.end_changes(op);
     }
     if (error == 0) error = op.target->settle_as_durable();
-    return error == 0 ? failure{} : failed(op, what, error);
+    return error == 0 ? failure{} : failed(op, error);
   }
   // Another sync has said that all is durable, and may have been about to make that durable: it has ended now.
-  if (const int e = op.target->ranges().lock_chunks({}, hold)) return failed(op, "sync", e, "locking");
-  return op.target->sync_failed() ? failed(op, "sync", EIO, failed_before) : failure{};
+  if (const int e = op.target->ranges().lock_chunks({}, hold)) return failed(op, e, "locking");
+  return op.target->sync_failed() ? failed(op, EIO, failed_before) : failure{};
 }
 
 // A slice of the stripe object in each step, so that others have their turns in between, a client that goes
@@ -340,13 +334,13 @@ failure node_operations::sync_claimed(operation& op, const char* what) {
 step_result node_operations::verify(operation& op, io_worker& w) {
   if (!op.claimed) {
     if (!op.target) {
-      if (!begin(op, "verification")) return step_result::ended;
+      if (!begin(op)) return step_result::ended;
       std::uint64_t there = 0;
       if (const int e = chunks_on_disk(*op.target, there)) {
-        op.result = failed(op, "verification", e);
+        op.result = failed(op, e);
         return step_result::ended;
       }
-      if ((op.result = commits_.lost_with_power(op, "verification"))) return step_result::ended;
+      if ((op.result = commits_.lost_with_power(op))) return step_result::ended;
       op.chunks = std::min(there, in_chunks(op.file->striping.object_size(op.stripe_index, op.file->size)));
       op.next_cost = verify_slice * chunk_size;
     }
@@ -372,7 +366,7 @@ step_result node_operations::verify(operation& op, io_worker& w) {
 failure node_operations::verify_claimed(operation& op, io_worker& w) {
   range_locks::hold hold;
   if (const int e = op.target->ranges().lock_chunks(op.claim.ranges, hold))
-    return failed(op, "verification", e, "locking the stripe object");
+    return failed(op, e, "locking the stripe object");
   for (const chunk_range& r : op.claim.ranges)
     if (failure e = commits_.check(op, w, r)) return e;
   for (const bad_chunk& b : op.bad) {
@@ -386,7 +380,6 @@ failure node_operations::verify_claimed(operation& op, io_worker& w) {
 
 // By name, without opening: also those may pass a file on who may not read it.
 failure node_operations::permit(operation& op) {
-  constexpr const char* what = "changing who may use it";
   const file_id id = op.file->id;
   const file_permissions& p = op.file->permissions;
   const auto undo = folder_.undo(id);
@@ -399,14 +392,14 @@ failure node_operations::permit(operation& op) {
     if (const failure e = make_again(op, op.file->generation)) return e;
   if (needs_undo_log_at_once(p)) {
     const file_descriptor fd(::open(undo.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    if (!fd && errno != EEXIST) return failed(op, what, errno, "making the undo log");
+    if (!fd && errno != EEXIST) return failed(op, errno, "making the undo log");
   }
   for (const auto& path : folder_.files(id)) {
     const int e = set_access(path, object_mode(p), p.owner, p.group);
     if (e == 0 || (e == ENOENT && (path == undo || path == folder_.sides(id)))) continue;
     const bool whose = e == EPERM && ::stat(path.c_str(), &st) == 0;
     return failed(
-        op, what, e,
+        op, e,
         whose ? "its stripe object belongs to user " + std::to_string(st.st_uid) + ": only he or root can do that"
               : "");
   }
@@ -423,9 +416,9 @@ failure node_operations::make_again(operation& op, std::uint64_t generation) {
   std::string why;
   const int e = cache_.get(identity(op), op.target, why, true, places_of_file(op));
   if (e == 0) return {};
-  if (e != ENOENT && e != EBADMSG) return failed(op, "creation", e, why);
+  if (e != ENOENT && e != EBADMSG) return failed(op, e, why);
   for (const auto& path : folder_.files(op.file->id))
-    if (::unlink(path.c_str()) != 0 && errno != ENOENT) return failed(op, "creation", errno);
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) return failed(op, errno);
   file_shape as_before = *op.file;
   as_before.generation = generation;
   const shape_ptr wanted = std::exchange(op.file, std::make_shared<const file_shape>(std::move(as_before)));
