@@ -13,12 +13,14 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "oocarray/access.hpp"
 #include "oocarray/array_options.hpp"
+#include "oocarray/commit.hpp"
 #include "oocarray/detail/array_core.hpp"
 #include "oocarray/error.hpp"
 #include "oocarray/runtime.hpp"
@@ -103,6 +105,9 @@ class array_base {
   std::map<std::string, std::string> attributes() const { return core().attributes().all(); }
   void set_attribute(std::string_view key, std::string_view value) { core().attributes().set(key, value); }
   void remove_attribute(std::string_view key) { core().attributes().remove(key); }
+
+  /// The commit that the array was opened at or has made since; empty: it was made without options.commits.
+  std::optional<commit_info> last_commit() const { return core().last_commit(); }
 
   // --- Facts
 

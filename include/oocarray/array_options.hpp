@@ -39,7 +39,7 @@ inline constexpr unfinished_file open_unfinished = unfinished_file::open;
 /// Every member may be left out: `{.fill = 1.0, .sparse = true}`.
 ///
 /// Chosen at creation and recorded with the file: order, tile (for file_order::tiled), stripes (and
-/// with them the placement), fill, sparse, max_extents, permissions.  The others hold for this object only.
+/// with them the placement), fill, sparse, max_extents, commits, permissions.  The others hold for this object only.
 template <class T>
 struct array_options {
   file_order order = file_order::row_major;
@@ -85,6 +85,10 @@ struct array_options {
   /// of these limits, and the file is sparse: a tile takes space when it is written, and what the array may grow to
   /// takes addresses, of which an array can have 64 TiB.
   std::vector<std::size_t> max_extents = {};
+
+  /// Keep the last commit (ooc::commit) beside what is written since, which takes twice the space.  See commit.hpp for
+  /// what that means for others; not together with `shared`.
+  bool commits = false;
 
   /// On create: remove what has this path.  Without it an existing path is an error (EEXIST).
   bool replace = false;
@@ -154,6 +158,7 @@ array_options<U> without_fill(const array_options<T>& o) {
           .fill = {},
           .sparse = o.sparse,
           .max_extents = o.max_extents,
+          .commits = o.commits,
           .replace = o.replace,
           .mode = o.mode,
           .shared = o.shared,

@@ -282,6 +282,15 @@ class ooc_array : public indexed_array<T, N> {
     take_shape();
   }
 
+  /// Elements, extents and attributes of an array with commits become those of the last one (ooc::commit).  Modified
+  /// blocks are lost, as is what was written back since.  Collective over options.group.  Throws usage_error
+  /// (errc::invalid_request) where the array was made without options.commits or is read-only, (busy) while a region is
+  /// pinned, and io_error.
+  void roll_back() {
+    core().ranks().roll_back();
+    take_shape();
+  }
+
   // --- The ranks of options.group; without one, a single rank that has everything.  See sync() too.
 
   /// The part of this rank: whole rows (indices of the first dimension), about as many on every

@@ -145,7 +145,7 @@ void call_handler::give_capability(question& q, const entry& e, std::uint32_t ri
 
 void call_handler::answer(question& q, const calls::find& c) {
   const auto made = q.as.being_made(c.id);  // whose maker has told others of it
-  const entry e = made ? made->meta : q.as.find(c.id);
+  const entry e = made ? made->meta : q.as.find(c.id, c.at_commit);
   if (const std::uint32_t rights = granted(q.from.who, e, c.rights); rights != 0) give_capability(q, e, rights);
   q.reply.answer = e;
 }

@@ -319,6 +319,61 @@ TEST_CASE("a file in the middle of an algorithm opens for who says so alone") {
   CHECK(failure_code([&] { m->set_in_progress(e.id + 1, "x"); }) == ENOENT);
 }
 
+TEST_CASE("several files get their next commit in one step, or none of them does") {
+  const auto space = make_name_space();
+  name_space& m = *space;
+  new_file f = plain(5000);
+  f.array.extents = {5000};
+  f.array.max_extents = {9000};
+  f.commits = true;
+  std::vector<file_id> ids;
+  for (const char* name : {"a", "b"}) {
+    ids.push_back(m->create(name, f).id);
+    m->commit(ids.back());
+    CHECK(m->find(ids.back()).commit->number == 0);
+  }
+  const auto resized = [&](file_id id, std::uint64_t n) {
+    const auto lock = m->lock_size(id);
+    return m->set_size(id, n, {n}, m->find(id).generation);
+  };
+  CHECK(resized(ids[0], 6000));
+  m->set_attribute("a", "k", "then");
+  m->ask(calls::decide{{{ids[0], 0}, {ids[1], 0}}, 77, {{"step", "1"}}});
+  CHECK(resized(ids[0], 7000));
+  m->set_attribute("a", "k", "now");
+  m.open();
+  const entry now = m->open("a", true), then = m->open("a", false);
+  CHECK(now.size == 7000);
+  CHECK(now.attributes.at("k") == "now");
+  CHECK_FALSE(now.at_commit);
+  CHECK(then.at_commit);
+  CHECK(then.size == 6000);
+  CHECK(then.array.extents == std::vector<std::uint64_t>{6000});
+  CHECK(then.attributes.at("k") == "then");
+  for (const file_id id : ids) {
+    CHECK(m->find(id).commit->number == 1);
+    CHECK(m->find(id).commit->time_ns == 77);
+    CHECK(m->find(id, true).commit->attributes.at("step") == "1");
+  }
+
+  // The second has a commit that its writer does not know.
+  CHECK_THROWS_AS(m->ask(calls::decide{{{ids[0], 1}, {ids[1], 0}}, 78, {}}), usage_error);
+  CHECK(m->find(ids[0]).commit->number == 1);
+  CHECK(m->find(ids[0], true).size == 6000);
+
+  m->ask(calls::roll_back{ids[0]});
+  CHECK(m->find(ids[0]).size == 6000);
+  CHECK(m->find(ids[0]).attributes.at("k") == "then");
+  CHECK(m->find(ids[0]).commit->number == 1);
+  m->commit(m->create("without", plain()).id);
+  CHECK(failure_code(
+            [&] {
+              m->ask(calls::decide{{{m->lookup("without").id, 0}}, 1, {}});
+            },
+            "without commits") == EINVAL);
+  CHECK(failure_code([&] { m->ask(calls::roll_back{ids[1] + 100}); }) == ENOENT);
+}
+
 namespace {
 
 new_entry kind_of(entry_kind kind, std::uint32_t mode = 0644) {

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,6 +23,7 @@
 
 #include "oocarray/access.hpp"
 #include "oocarray/array_options.hpp"
+#include "oocarray/commit.hpp"
 #include "oocarray/detail/array_attributes.hpp"
 #include "oocarray/detail/array_ranks.hpp"
 #include "oocarray/detail/array_request.hpp"
@@ -109,6 +111,7 @@ class array_core {
   /// Shape of a tile in memory; with memory_layout::right whole rows, as many as fit into a block.
   std::vector<std::size_t> tile_shape() const;
   std::string current_path() const;
+  std::optional<commit_info> last_commit() const;
   void writeback(durability d);
   std::uint64_t dirty_blocks() const;
   void invalidate(bool discard);

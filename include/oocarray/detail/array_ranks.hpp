@@ -40,6 +40,7 @@ class array_ranks {
   /// `may_move`: elements may come to other addresses, which other extents than the first take in a row-major image.
   void resize(std::span<const std::size_t> extents, bool may_move) const;
   void resize_first(std::size_t extent) const;
+  void roll_back() const;
   /// The file says so from then on, durably; empty: its elements are whole again.
   void set_in_progress(std::string_view what) const;
   void close() const;

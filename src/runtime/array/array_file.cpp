@@ -34,6 +34,7 @@ void array_file::create(const array_request& r, const array_plan& plan) {
   f.fill = r.fill;
   f.array = plan.description;
   f.mode = r.options.mode;
+  f.commits = r.options.commits;
 
   if (const std::string parent = parent_of(path_); !parent.empty()) {
     try {
@@ -73,7 +74,7 @@ void array_file::create(const array_request& r, const array_plan& plan) {
                                     "options.replace = true, or take what is there with "
                                     "ooc::create_or_open");
   }
-  const writing w = writing_as(r);
+  const writing w = f.commits ? writing::exclusive : writing_as(r);  // for all ranks
   claim(entry(), w, r.options.wait_for_writer);
   opened_ = core.claimed(opened_, w == writing::exclusive);
 }
@@ -81,13 +82,15 @@ void array_file::create(const array_request& r, const array_plan& plan) {
 void array_file::open(writing w, std::chrono::milliseconds patience,
                       const std::function<void(const storage::entry&)>& check) {
   const auto take = [&](const storage::entry& e) {
-    check(e);
-    claim(e, w, patience);
-    if (claim_.taken() == storage::claim_taker::result::waited) check(store_->metadata().find(e.id));
+    // Of one with commits others may have written what will be taken back.
+    check(e.commit ? store_->metadata().find(e.id, true) : e);
+    claim(e, e.commit && w == writing::shared ? writing::exclusive : w, patience);
+    if (claim_.taken() == storage::claim_taker::result::waited)
+      check(store_->metadata().find(e.id, e.commit.has_value()));
     return claim_.taken();
   };
   opened_ = store_->open(path_, writable_ ? storage::open_mode::read_write : storage::open_mode::read, unfinished_,
-                         {take, w == writing::exclusive});
+                         {take, w == writing::exclusive, true});
 }
 
 void array_file::make_durable() const {
@@ -99,7 +102,7 @@ void array_file::make_durable() const {
 void array_file::make_entry_durable() const { store_->sync_entry(opened_); }
 
 std::map<std::string, std::string> array_file::attributes() const {
-  return store_->metadata().find(entry().id).attributes;
+  return store_->metadata().find(entry().id, entry().at_commit).attributes;
 }
 
 void array_file::set_attribute(std::string_view key, std::string_view value) const {

@@ -171,6 +171,11 @@ striping stripes_of(const array_plan& p, const array_request& r, std::uint32_t n
 }  // namespace
 
 array_plan plan_new(const std::string& path, const array_request& r, std::uint64_t default_block, std::uint32_t nodes) {
+  if (r.options.commits && r.options.shared)
+    refuse(
+        errc::invalid_request, "array", path,
+        "options.commits and options.shared exclude each other: an array with commits is written by one program at a "
+        "time (its ranks share it by options.group)");
   storage::array_description d;
   d.element_type = r.element_type;
   d.element_size = r.element_size;
@@ -188,6 +193,13 @@ array_plan plan_new(const std::string& path, const array_request& r, std::uint64
 
 array_plan plan_existing(const std::string& path, const array_request& asked, const storage::entry& file,
                          std::uint64_t default_block) {
+  if (file.commit && asked.options.shared && asked.action != array_request::how::open_read_only)
+    refuse(errc::invalid_request, "array", path,
+           "options.shared: an array with commits is written by one program at a time (its ranks share it by "
+           "options.group)");
+  if (asked.options.commits && !file.commit)
+    refuse(errc::invalid_request, "array", path,
+           "options.commits: it was made without commits; copy it to one that is made with them (ooc::copy)");
   storage::array_description d = file.array;
   array_request r = asked;
   if (r.element_type.empty()) {  // as recorded

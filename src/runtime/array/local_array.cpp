@@ -5,7 +5,6 @@
 #include "runtime/array/local_array.hpp"
 
 #include <algorithm>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,11 +39,11 @@ void local_array::open(runtime& rt, const array_request& r) {
     file_.create(r, plan);
     attach(plan.geometry);
   } else {
-    std::optional<array_plan> plan;
-    file_.open(writing_as(r), r.options.wait_for_writer,
-               [&](const storage::entry& e) { plan = plan_existing(facts_.path, r, e, default_block); });
-    set_up(rt, r, *plan, {});
-    attach(plan->geometry);
+    const auto planned = [&](const storage::entry& e) { return plan_existing(facts_.path, r, e, default_block); };
+    file_.open(writing_as(r), r.options.wait_for_writer, [&](const storage::entry& e) { (void)planned(e); });
+    const array_plan plan = planned(file_.entry());
+    set_up(rt, r, plan, {});
+    attach(plan.geometry);
   }
 }
 

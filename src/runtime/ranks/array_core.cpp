@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "runtime/ranks/array_commit.hpp"
 #include "runtime/ranks/shared_array.hpp"
 #include "runtime/ranks/shared_opening.hpp"
 
@@ -49,6 +50,8 @@ std::string array_core::current_path() const {
   check_open();
   return array_->local().file().current_path();
 }
+
+std::optional<commit_info> array_core::last_commit() const { return last_commit_of(*array_); }
 
 void array_core::writeback(durability d) { array_->local().writeback(d); }
 

@@ -1,6 +1,7 @@
 #include "oocarray/detail/array_ranks.hpp"
 
 #include "runtime/ranks/array_collective.hpp"
+#include "runtime/ranks/array_commit.hpp"
 #include "runtime/ranks/array_resize.hpp"
 #include "runtime/ranks/shared_array.hpp"
 #include "runtime/ranks/write_exchange.hpp"
@@ -38,6 +39,8 @@ void array_ranks::resize_first(std::size_t extent) const {
   extents.front() = extent;
   resize_array(array_, extents, false);
 }
+
+void array_ranks::roll_back() const { roll_back_array(array_); }
 
 void array_ranks::set_in_progress(std::string_view what) const {
   array_.local().check_writable("be marked");

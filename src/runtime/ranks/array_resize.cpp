@@ -64,16 +64,15 @@ void check_resizable(const shared_array& a, shape extents, bool may_move) {
   a.local().check_unpinned("resize()");
 }
 
-void resize_file(shared_array& a, const std::string& call, const array_geometry& now) {
+void exchange_file(shared_array& a, const std::string& call, const std::function<storage::opened_file()>& change) {
   array_file& file = a.local().file();
   const bool leads = a.rank() == 0;
-  storage::opened_file resized;
+  storage::opened_file changed;
   a.group().barrier("blocks for " + call);  // those that are cut off are on their way nowhere
   const auto told = a.group().together("file for " + call, [&] {
     if (!leads) return process_group::bytes{};
-    file.fill_uncovered(a.geometry(), now);
-    resized = file.resized(now);
-    return storage::encode_entry(resized.meta);
+    changed = change();
+    return storage::encode_entry(changed.meta);
   });
   a.group().together("right to the file for " + call, [&] {
     if (leads) return process_group::bytes{};
@@ -81,13 +80,41 @@ void resize_file(shared_array& a, const std::string& call, const array_geometry&
     e.capability = file.entry().capability;
     // It ends at the size that it was signed for, and each process must have its own.
     if (e.capability) e.capability = file.store()->metadata().find(e.id).capability;
-    resized = file.store()->opened(std::move(e));
+    changed = file.store()->opened(std::move(e));
     return process_group::bytes{};
   });
-  file.use(std::move(resized));
+  file.use(std::move(changed));
 }
 
 }  // namespace
+
+void change_file(shared_array& a, const std::string& call, shape extents, extents_change which,
+                 const std::function<storage::opened_file()>& change) {
+  a.local().clear_overwrite();
+  const array_source::state_ptr old = a.local().source().current();
+  const array_geometry& was = old->geometry;
+  const array_geometry now = was.resized(extents);
+  std::vector<block_range> changed{{0, was.blocks()}};
+  if (which == extents_change::blocks_at_the_edge) changed = blocks_changed(was, now);
+  a.segment().invalidate(changed, true);
+  const bool fewer = now.memory_bytes() < was.memory_bytes();
+  if (fewer) a.segment().shrink(now.blocks(), now.memory_bytes());
+  try {
+    exchange_file(a, call, change);
+  } catch (...) {
+    if (fewer) a.segment().grow(was.blocks(), was.memory_bytes());
+    throw;
+  }
+  a.local().attach(now);
+  if (!fewer) a.segment().grow(now.blocks(), now.memory_bytes());
+  if (which == extents_change::all_blocks) changed = {{0, now.blocks()}};
+  a.segment().invalidate(changed, true);  // what was on its way
+  if (a.ranks() > 1) {
+    const array_sharing with = a.sharing(now, a.local().facts().stripes);
+    if (with.part) a.local().source().set_part(*with.part);
+    a.segment().set_part(with.blocks);
+  }
+}
 
 // A block at the array's edge holds less than it could, so what is in memory of the blocks at the
 // old and at the new edge must be read again once the edge has moved: the part that appears is
@@ -100,30 +127,14 @@ void resize_array(shared_array& a, shape extents, bool may_move) {
   const std::string call = "resize of '" + a.path() + "' to " + to_string(extents);
   a.group().together(call, [&] { return check_resizable(a, extents, may_move), process_group::bytes{}; });
   write_exchange(a).sync(durability::acknowledged);
-  const array_source::state_ptr old = a.local().source().current();
-  const array_geometry& was = old->geometry;
+  const array_geometry was = a.geometry();
   if (std::ranges::equal(extents, was.extents())) return;
-
-  a.local().clear_overwrite();
-  const array_geometry now = was.resized(extents);
-  const std::vector<block_range> changed = blocks_changed(was, now);
-  a.segment().invalidate(changed, true);
-  const bool fewer = now.memory_bytes() < was.memory_bytes();
-  if (fewer) a.segment().shrink(now.blocks(), now.memory_bytes());
-  try {
-    resize_file(a, call, now);
-  } catch (...) {
-    if (fewer) a.segment().grow(was.blocks(), was.memory_bytes());
-    throw;
-  }
-  a.local().attach(now);
-  if (!fewer) a.segment().grow(now.blocks(), now.memory_bytes());
-  a.segment().invalidate(changed, true);  // what was on its way
-  if (a.ranks() > 1) {
-    const array_sharing with = a.sharing(now, a.local().facts().stripes);
-    if (with.part) a.local().source().set_part(*with.part);
-    a.segment().set_part(with.blocks);
-  }
+  change_file(a, call, extents, extents_change::blocks_at_the_edge, [&] {
+    array_file& file = a.local().file();
+    const array_geometry now = was.resized(extents);
+    file.fill_uncovered(was, now);
+    return file.resized(now);
+  });
 }
 
 }  // namespace ooc::detail

@@ -7,11 +7,22 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <string>
 
 #include "runtime/ranks/shared_array.hpp"
 
 namespace ooc::detail {
+
+/// The blocks that other elements come to.
+enum class extents_change { blocks_at_the_edge, all_blocks };
+
+/// Exchanges the file for one with these extents: each rank forgets the blocks whose elements change, modified or not;
+/// rank 0 calls `change`, which returns the file as it then is, and tells the others.  Collective, with no other use of
+/// the array; where `change` throws, all throw, and the array is as it was but for what was forgotten.
+void change_file(shared_array& a, const std::string& call, std::span<const std::uint64_t> extents, extents_change which,
+                 const std::function<storage::opened_file()>& change);
 
 /// Changes the extents.  Collective over the array's group, with no other use of the array
 /// meanwhile; what one rank throws, all throw.  `may_move`: elements of a row-major image in memory

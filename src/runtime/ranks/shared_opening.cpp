@@ -61,6 +61,7 @@ std::string call_text(const std::string& path, const array_request& r) {
   }
   if (!o.max_extents.empty()) t += ", max_extents " + list_of(o.max_extents);
   add("shared", o.shared);
+  if (creates) add("commits", o.commits);
   if (creates) add("placement by_rank", o.placement == placement::by_rank);
   add("owner_computes", o.owner_computes);
   add("check_conflicts", o.checking == check_conflicts);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "storage/base/file_access.hpp"
+#include "storage/namespace/commit_rows.hpp"
 #include "storage/namespace/entry_rows.hpp"
 #include "storage/namespace/metadata_database.hpp"
 #include "storage/service/permission.hpp"
@@ -45,7 +46,11 @@ entry call_runner::run(const calls::lookup& q, const transacted& t) const {
   return read_entry(t.c, n.id, t.walk.path_of(q.where, n));
 }
 
-entry call_runner::run(const calls::find& q, const transacted& t) const { return run(calls::lookup{q.id}, t); }
+entry call_runner::run(const calls::find& q, const transacted& t) const {
+  entry e = run(calls::lookup{q.id}, t);
+  if (q.at_commit) look_back(t.c, e);
+  return e;
+}
 
 entry call_runner::run(const calls::open& q, const transacted& t) const {
   const std::string name = shown(q.where);
@@ -57,7 +62,8 @@ entry call_runner::run(const calls::open& q, const transacted& t) const {
     refuse(EINVAL, name + " is a symbolic link or a special file; only a mount (`ooc mount`) can follow it");
   const std::string path = t.walk.path_of(q.where, n);
   t.walk.require(n, q.write ? may_read | may_write : may_read, path, q.write ? "write it" : "read it");
-  const entry e = read_entry(t.c, n.id, path);
+  entry e = read_entry(t.c, n.id, path);
+  if (!q.write) look_back(t.c, e);
   if (q.unfinished) return e;
   query marked(t.c, "SELECT in_progress FROM entry WHERE id = ?", n.id);
   if (const std::string what = marked.next() ? marked.text(0) : ""; !what.empty())

@@ -50,6 +50,8 @@ class call_runner {
   bool run(const calls::set_size& q, const transacted& t) const;
   bool run(const calls::set_generation& q, const transacted& t) const;
   nothing run(const calls::set_in_progress& q, const transacted& t) const;
+  nothing run(const calls::decide& q, const transacted& t) const;
+  nothing run(const calls::roll_back& q, const transacted& t) const;
   entry run(const calls::change& q, const transacted& t) const;
   nothing run(const calls::set_attribute& q, const transacted& t) const;
   nothing run(const calls::remove_attribute& q, const transacted& t) const;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "oocarray/error.hpp"
+#include "storage/namespace/commit_rows.hpp"
 #include "storage/namespace/metadata_schema.hpp"
 #include "storage/namespace/path_resolution.hpp"
 #include "storage/namespace/store_path.hpp"
@@ -21,20 +22,6 @@ namespace {
 constexpr std::size_t max_attribute = std::size_t{1} << 20;
 constexpr std::uint64_t max_integer = std::numeric_limits<std::int64_t>::max();  // that a row can have
 constexpr std::size_t max_attributes = std::size_t{4} << 20;                     // of one entry, names included
-
-std::vector<std::uint64_t> numbers_from_text(const std::string& s) {
-  std::vector<std::uint64_t> v;
-  const char* p = s.data();
-  const char* end = p + s.size();
-  while (p < end) {
-    std::uint64_t n = 0;
-    const auto r = std::from_chars(p, end, n);
-    if (r.ec != std::errc()) break;
-    v.push_back(n);
-    p = r.ptr + 1;
-  }
-  return v;
-}
 
 #define OOC_ENTRY_COLUMNS                                                                     \
   "e.id, e.kind, e.owner, e.grp, e.mode, e.created_ns, e.changed_ns, e.size, e.sn, e.nn, "    \
@@ -99,6 +86,20 @@ void read_attributes(sqlite::connection& c, entry& e) {
 
 }  // namespace
 
+std::vector<std::uint64_t> numbers_from_text(const std::string& s) {
+  std::vector<std::uint64_t> v;
+  const char* p = s.data();
+  const char* end = p + s.size();
+  while (p < end) {
+    std::uint64_t n = 0;
+    const auto r = std::from_chars(p, end, n);
+    if (r.ec != std::errc()) break;
+    v.push_back(n);
+    p = r.ptr + 1;
+  }
+  return v;
+}
+
 std::string numbers_to_text(const std::vector<std::uint64_t>& v) {
   std::string s;
   for (const std::uint64_t n : v) s += (s.empty() ? "" : ",") + std::to_string(n);
@@ -162,6 +163,7 @@ entry read_entry(sqlite::connection& c, file_id id, std::string path) {
     e = entry_from(c, q);
   }
   if (e.kind == entry_kind::file) read_cuts(c, e);
+  if (e.kind == entry_kind::file) read_last_commit(c, e);
   e.path = std::move(path);
   read_attributes(c, e);
   return e;

@@ -15,6 +15,7 @@ namespace ooc::storage {
 
 /// Extents and tiles as they are stored: decimal, comma-separated.
 std::string numbers_to_text(const std::vector<std::uint64_t>& v);
+std::vector<std::uint64_t> numbers_from_text(const std::string& s);
 
 /// Of a new file whose array may grow in any dimension: what the table `growth` has of it.
 void put_growth(sqlite::connection& c, file_id id, const array_description& a);

@@ -28,6 +28,8 @@ std::string name_of(const Call& q) {
     return shown(q.where);
   else if constexpr (requires { q.from; })
     return shown(q.from);
+  else if constexpr (requires { q.files; })
+    return std::to_string(q.files.size()) + " files";
   else
     return "file number " + std::to_string(q.id);
 }
@@ -37,7 +39,8 @@ template <class Call>
 bool is_durable(sqlite::connection& c, const Call& q) {
   if constexpr (std::is_same_v<Call, calls::set_size>)
     return q.generation > generation_of(c, q.id);  // the stripe objects have it already, durably
-  return std::is_same_v<Call, calls::set_generation> || std::is_same_v<Call, calls::set_in_progress>;
+  return std::is_same_v<Call, calls::set_generation> || std::is_same_v<Call, calls::set_in_progress> ||
+         std::is_same_v<Call, calls::decide>;
 }
 
 // Whether it makes a file, whose id names stripe objects.

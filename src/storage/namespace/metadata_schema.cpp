@@ -95,6 +95,30 @@ CREATE TRIGGER growth_ends AFTER DELETE ON entry WHEN OLD.max_extent = -1
   BEGIN DELETE FROM growth WHERE entry = OLD.id; END;
 )";
 
+// Of files with commits; made with the first of them.
+constexpr const char* tables_of_commits = R"(
+CREATE TABLE last_commit (
+  entry INTEGER PRIMARY KEY REFERENCES entry (id),
+  number INTEGER NOT NULL,
+  time_ns INTEGER NOT NULL,
+  size INTEGER NOT NULL,              -- these two as in `entry`
+  extents TEXT NOT NULL
+);
+CREATE TABLE committed_attribute (
+  entry INTEGER NOT NULL REFERENCES entry (id),
+  given INTEGER NOT NULL,             -- 0: of the file at its last commit; 1: given with that
+  key TEXT NOT NULL,
+  value TEXT NOT NULL,
+  binary INTEGER NOT NULL,            -- these three as in `attribute`
+  PRIMARY KEY (entry, given, key)
+) WITHOUT ROWID;
+CREATE TRIGGER commits_end AFTER DELETE ON entry
+  BEGIN
+    DELETE FROM last_commit WHERE entry = OLD.id;
+    DELETE FROM committed_attribute WHERE entry = OLD.id;
+  END;
+)";
+
 std::int64_t pragma(sqlite::connection& c, std::string_view sql) {
   sqlite::query q(c, sql);
   return q.next() ? q.integer(0) : 0;
@@ -119,7 +143,8 @@ std::vector<std::string> parts_of(const std::string& features) {
 std::string unknown_features(const std::string& features) {
   std::string unknown;
   for (const std::string& one : parts_of(features))
-    if (one != feature_links && one != feature_kinds && one != feature_reserved && one != feature_max_extents)
+    if (one != feature_links && one != feature_kinds && one != feature_reserved && one != feature_max_extents &&
+        one != feature_commits)
       unknown += (unknown.empty() ? "" : ",") + one;
   return unknown;
 }
@@ -138,6 +163,7 @@ void use_feature(sqlite::connection& c, const char* feature) {
               features + (features.empty() ? "" : ",") + feature);
   if (feature == std::string_view(feature_links)) c.execute("CREATE INDEX IF NOT EXISTS link_entry ON link (entry)");
   if (feature == std::string_view(feature_max_extents)) c.execute(table_of_growth);
+  if (feature == std::string_view(feature_commits)) c.execute(tables_of_commits);
 }
 
 void make_metadata_database(const std::filesystem::path& file, std::string_view store_uuid, const credentials& owner,

@@ -21,6 +21,7 @@ inline constexpr const char* feature_links = "links";              // the table 
 inline constexpr const char* feature_kinds = "kinds";              // entries that are neither folder nor file
 inline constexpr const char* feature_reserved = "reserved";        // stripe objects longer than the size
 inline constexpr const char* feature_max_extents = "max_extents";  // the table `growth` is in use
+inline constexpr const char* feature_commits = "commits";          // the table `last_commit` is in use
 
 /// Inside the transaction that first does so: the store has this feature from now on.
 void use_feature(sqlite::connection& c, const char* feature);

@@ -8,6 +8,7 @@
 
 #include "storage/layout/element_order.hpp"
 #include "storage/namespace/call_runner.hpp"
+#include "storage/namespace/commit_rows.hpp"
 #include "storage/namespace/entry_rows.hpp"
 #include "storage/namespace/metadata_schema.hpp"
 #include "storage/namespace/store_path.hpp"
@@ -99,6 +100,7 @@ entry call_runner::run(const calls::create& q, const transacted& t) const {
               numbers_to_text(f.array.extents), max_extent_column(f.array), numbers_to_text(f.array.tile));
   const auto id = static_cast<file_id>(t.c.last_insert_id());
   put_growth(t.c, id, f.array);
+  if (f.commits) begin_commits(t.c, id);
   if (!f.finished) give_to_caller(t.c, id);
   return read_entry(t.c, id, join_path(split_path(q.where.path)));
 }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,13 @@ enum class entry_kind : std::uint8_t {
   block_device = 7,
 };
 
+/// The last commit of a file that keeps one.
+struct last_commit {
+  std::uint64_t number = 0;                       ///< 0: there was none, and the file as it was made counts as one
+  std::int64_t time_ns = 0;                       ///< since 1970, UTC, by the clock of who made it
+  std::map<std::string, std::string> attributes;  ///< given with it
+};
+
 struct entry {
   file_id id = 0;
   entry_kind kind = entry_kind::file;
@@ -52,6 +60,8 @@ struct entry {
   std::vector<std::byte> fill;   ///< one element's bytes; empty: zeros
   array_description array;
   std::map<std::string, std::string> attributes;  ///< free, set by users
+  std::optional<last_commit> commit;              ///< of a file with commits
+  bool at_commit = false;  ///< size, extents and attributes are those of that commit, and so is what will be read
   bool in_place = false;  ///< of no store: a file that lies where somebody else has made it; never told to anybody else
   std::uint64_t lead = 0;     ///< in place: bytes from a page of the file to the first element
   write_claim claim;          ///< of who has opened it

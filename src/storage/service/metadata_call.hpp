@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -48,6 +49,7 @@ struct new_file {
   array_description array;
   std::uint32_t mode = 0644;
   bool finished = false;  ///< committed with its creation: an empty file needs no stripe objects
+  bool commits = false;   ///< its last commit is kept
 };
 
 /// An entry that needs no stripe objects: anything but a file with bytes.
@@ -116,6 +118,7 @@ struct open {
 struct find {
   file_id id = 0;
   std::uint32_t rights = right_read | right_write;  ///< those that the capability is to have; 0: none is wanted
+  bool at_commit = false;
   using answer = entry;
 };
 struct list {
@@ -198,6 +201,22 @@ struct set_in_progress {
   file_id id = 0;
   std::string what;
 };
+/// Size, extents and attributes that these files with commits have now are those of their next commit, which is their
+/// last from now on, all in one step and durably.  Their nodes have prepared it.  Nothing is done where one of them has
+/// another commit than it is said to have (errc::conflict).
+struct decide {
+  struct file {
+    file_id id = 0;
+    std::uint64_t after = 0;  ///< the number of its last commit
+  };
+  std::vector<file> files;
+  std::int64_t time_ns = 0;
+  std::map<std::string, std::string> attributes;
+};
+/// Size, extents and attributes of a file with commits become those of the last one.
+struct roll_back {
+  file_id id = 0;
+};
 struct change {
   place where;
   entry_change what;
@@ -216,7 +235,7 @@ struct remove_attribute {
 template <class... More>
 using changing_or =
     std::variant<create, commit, abandon, forget, make_folder, make, link, move, remove, unlink, set_size,
-                 set_generation, set_in_progress, change, set_attribute, remove_attribute, More...>;
+                 set_generation, set_in_progress, decide, roll_back, change, set_attribute, remove_attribute, More...>;
 template <class Call>
 inline constexpr bool changes = std::is_constructible_v<changing_or<>, Call>;
 

@@ -20,18 +20,24 @@ class metadata_front {
   /// The one function of an implementation.
   virtual metadata_answer answer(const metadata_call& call) = 0;
 
+  /// Any call; the functions below ask one each.
+  template <class Call>
+  answer_of<Call> ask(Call call) {
+    return std::get<answer_of<Call>>(answer(std::move(call)));
+  }
+
   /// The entry that is there, to look at.  On served stores it carries no capability.  Its path is that of `where`,
   /// and where that is empty the one from the root.
   entry lookup(const place& where) { return ask(calls::lookup{where}); }
   /// A file for use: its entry carries a capability for reading, and for writing if that is asked for.
   /// Throws EISDIR for a folder, EACCES where the caller may not, and EBUSY for a file that is marked by
-  /// set_in_progress(), unless `unfinished`.
+  /// set_in_progress(), unless `unfinished`.  Who does not write a file with commits gets it as of the last one.
   entry open(const place& where, bool write, bool unfinished = false) {
     return ask(calls::open{where, write, unfinished});
   }
   /// The entry of a committed file, wherever it is now in the name space (attributes included), for
-  /// use as after open().
-  entry find(file_id id) { return ask(calls::find{id}); }
+  /// use as after open().  `at_commit`: of a file with commits, as of the last one.
+  entry find(file_id id, bool at_commit = false) { return ask(calls::find{id, right_read | right_write, at_commit}); }
   /// The entries of a folder by name, or the one entry of anything else; without capabilities.
   std::vector<entry> list(const place& where) {
     folder_part part = list_part(where, "", true);
@@ -118,12 +124,6 @@ class metadata_front {
   /// Where there is none it is ENOENT, or ENODATA for an entry that is named by its id.
   void remove_attribute(const place& where, std::string_view key) {
     ask(calls::remove_attribute{where, std::string(key)});
-  }
-
- protected:
-  template <class Call>
-  answer_of<Call> ask(Call call) {
-    return std::get<answer_of<Call>>(answer(std::move(call)));
   }
 
  private:

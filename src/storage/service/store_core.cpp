@@ -7,6 +7,7 @@
 
 #include "storage/base/log.hpp"
 #include "storage/base/refuse.hpp"
+#include "storage/service/commits.hpp"
 #include "storage/service/node_locality.hpp"
 #include "storage/service/writer_claim.hpp"
 
@@ -132,21 +133,26 @@ namespace {
 // last write of those whose claims have ended.
 opened_file opened_as(store_core& store, entry e, open_mode mode, const claim_taker& claim) {
   metadata_service& metadata = store.metadata();
+  if (mode == open_mode::read_write && e.commit && !claim.knows_commits)
+    refuse(errc::invalid_request, e.path,
+           "an array with commits is written as an array only (ooc::open); copy it to one without to write its file");
   // Gives back bytes that were reserved by a process that has died.
   if (mode == open_mode::read_write && e.reserved > e.size) e = store.give_back(store.opened(std::move(e))).meta;
   const auto taken = claim.take ? claim.take(e) : claim_taker::result::none;
   // Before the claim others may have changed it, or given back what they had reserved.
   if (taken == claim_taker::result::waited || (taken != claim_taker::result::none && e.reserved > e.size))
-    e = metadata.find(e.id);
+    e = metadata.find(e.id, mode == open_mode::read);
   if (mode == open_mode::read) return store.opened(std::move(e));
+  const bool alone = claim.alone || e.commit;
   const bool claims = taken != claim_taker::result::none && metadata.claims_may_end;
-  if (allocated_size(e) == 0 && !claims) return store.opened(std::move(e));
-  return store.opened(with_next_generation(store, std::move(e), claims, claim.alone));
+  if (allocated_size(e) != 0 || claims) e = with_next_generation(store, std::move(e), claims, alone);
+  opened_file f = store.opened(std::move(e));
+  return f.meta.commit ? roll_back(store, f) : f;
 }
 
 // The file as the metadata have it now, in the name of the same claim.
 opened_file found_again(store_core& store, const entry& e) {
-  entry now = store.metadata().find(e.id);
+  entry now = store.metadata().find(e.id, e.at_commit);
   now.claim = e.claim;
   return store.opened(std::move(now));
 }
@@ -221,6 +227,11 @@ opened_file store_core::opened(entry e) const {
   shape->claim = e.claim;
   // Of an array the ranks know more than what they have looked up.
   if (e.array.extents.empty()) shape->cuts = e.cuts;
+  if (e.commit) {
+    shape->commits = true;
+    shape->commit = e.commit->number;
+    shape->at_commit = e.at_commit;
+  }
   shape->permissions = {e.owner, e.group, e.mode};
   auto file = std::make_shared<const striped_file>(std::move(shape), nodes_, client_);
   return {std::move(e), std::move(file)};
@@ -231,7 +242,7 @@ opened_file store_core::open(std::string_view path, open_mode mode, bool unfinis
 }
 
 opened_file store_core::open(file_id id, open_mode mode, const claim_taker& claim) {
-  return opened_as(*this, metadata().find(id), mode, claim);
+  return opened_as(*this, metadata().find(id, mode == open_mode::read), mode, claim);
 }
 
 opened_file store_core::claimed(const opened_file& f, bool alone) {
@@ -261,6 +272,9 @@ opened_file store_core::make(std::string_view path, const new_file& f) {
         refuse(
             errc::invalid_request, path,
             "the metadata server is of a release that knows max_extents of the first dimension only; use a later one");
+      if (made.meta.commit.has_value() != f.commits)
+        refuse(errc::invalid_request, path,
+               "the metadata server is of a release that does not know commits; use a later one");
       throw_if(made.file->create_objects());
     } catch (...) {
       abandon(made);
@@ -288,7 +302,7 @@ void store_core::commit(const opened_file& f) {
 
 opened_file store_core::create(std::string_view path, const new_file& f) {
   // An empty file has no stripe objects: entry and commit are one step.
-  if (f.size == 0) return opened(metadata().create(path, checked(path, f, true, nodes_.size())));
+  if (f.size == 0 && !f.commits) return opened(metadata().create(path, checked(path, f, true, nodes_.size())));
   opened_file made = make(path, f);
   commit(made);
   return made;

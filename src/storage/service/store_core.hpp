@@ -33,6 +33,8 @@ struct claim_taker {
   enum class result { none, at_once, waited };  ///< waited: the file may have changed meanwhile
   std::function<result(const entry&)> take;
   bool alone = false;
+  /// Who takes it knows that a file with commits is written by one program at a time, and begins at the last one.
+  bool knows_commits = false;
 };
 
 class store_core {
@@ -45,7 +47,8 @@ class store_core {
   store_core& operator=(const store_core&) = delete;
 
   /// Checks the caller's permission; throws EACCES, ENOENT, EISDIR, and EBUSY for a file in the middle
-  /// of an algorithm unless `unfinished`.
+  /// of an algorithm unless `unfinished`.  A file with commits is read as of the last one, and who opens it for writing
+  /// begins at that: what was written since and not committed is taken back.
   opened_file open(std::string_view path, open_mode mode, bool unfinished = false, const claim_taker& claim = {});
   /// The same by id, with the permissions that the metadata service finds.  A file that is opened for writing, and of
   /// which more is reserved than anybody who lives has asked for, is cut off at its size.

@@ -40,18 +40,22 @@ class fan_out : public std::enable_shared_from_this<fan_out> {
     try {
       node_call call = call_;
       if (call.kind != io_kind::remove) call.stripe_index = stripe_indexes_[i];
-      node->answer(std::move(call), [self = shared_from_this()](const failure& f) { self->answer(f); });
+      node->answer(std::move(call), [self = shared_from_this(), i](const failure& f) { self->answer(i, f); });
     } catch (const std::exception& e) {
       // Nothing was sent, so nobody else answers for this node.
-      answer({std::make_error_code(std::errc::io_error),
-              "node " + node->name() + ": " + name_of(call_.kind) + " of '" + call_.file->name + "': " + e.what()});
+      answer(i, {std::make_error_code(std::errc::io_error),
+                 "node " + node->name() + ": " + name_of(call_.kind) + " of '" + call_.file->name + "': " + e.what()});
     }
   }
-  void answer(const failure& f) {
+  void answer(std::size_t i, const failure& f) {
     send_next();
-    // A stripe object that is not there (never made, or swept by another process) is as good as removed.
-    const bool gone = call_.kind == io_kind::remove && f.code == std::errc::no_such_file_or_directory;
-    counter_.answer(gone ? failure{} : f);
+    counter_.answer(f.code == std::errc::no_such_file_or_directory && may_be_gone(stripe_indexes_[i]) ? failure{} : f);
+  }
+  // A stripe object that is not there (never made, or swept by another process) is as good as removed.  Those of files
+  // with commits stay where the file has become shorter.
+  bool may_be_gone(std::uint32_t stripe_index) const {
+    if (call_.kind == io_kind::remove) return true;
+    return call_.file->commits && call_.file->striping.object_size(stripe_index, call_.file->size) == 0;
   }
 
   const striped_file::nodes all_;
@@ -203,7 +207,8 @@ failure striped_file::create_objects() const {
 }
 
 failure striped_file::advance_objects() const {
-  return ask(stripe_indexes_with_bytes(*shape_), {io_kind::advance, shape_});
+  return ask(shape_->commits ? every_stripe_index(*shape_) : stripe_indexes_with_bytes(*shape_),
+             {io_kind::advance, shape_});
 }
 
 failure striped_file::resize_objects(std::uint64_t old_size) const {
@@ -217,6 +222,12 @@ failure striped_file::resize_objects(std::uint64_t old_size) const {
 failure striped_file::permit_objects() const { return ask(every_stripe_index(*shape_), {io_kind::permit, shape_}); }
 
 failure striped_file::remove_objects() const { return ask(every_stripe_index(*shape_), {io_kind::remove, shape_}); }
+
+failure striped_file::prepare_objects() const { return ask(every_stripe_index(*shape_), {io_kind::prepare, shape_}); }
+
+failure striped_file::roll_back_objects() const {
+  return ask(every_stripe_index(*shape_), {io_kind::roll_back, shape_});
+}
 
 std::unique_ptr<const striped_file::reader> striped_file::reader::of(const striped_file& f) {
   auto r = std::make_unique<reader>();

@@ -68,6 +68,9 @@ class striped_file {
   /// Gives the stripe objects the permissions of the shape; nothing where nodes keep none.
   failure permit_objects() const;
   failure remove_objects() const;
+  /// Of a file with commits; also on nodes that had bytes of it and have none now.
+  failure prepare_objects() const;
+  failure roll_back_objects() const;
 
   /// Whether the metadata are known to say that no stripe object may be missing; see store_core::sync_entry().
   bool is_settled() const noexcept { return settled_.load(std::memory_order_relaxed); }

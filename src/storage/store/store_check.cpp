@@ -66,31 +66,25 @@ bool is_gone(store_core& core, file_id id) {
 
 void check_file(store_core& core, const entry& e, check_result& result,
                 const std::function<void(std::uint64_t)>& step) {
-  auto shape = std::make_shared<file_shape>();
-  shape->id = e.id;
-  shape->striping = e.striping;
-  shape->size = e.size;
-  shape->sparse = e.sparse;
-  shape->fill = e.fill;
-  shape->name = e.path;
+  opened_file now;
   try {
-    const entry now = core.metadata().find(e.id);
-    shape->capability = now.capability;
-    shape->generation = now.generation;
-  } catch (const error& gone) {
-    if (gone.code() == std::errc::no_such_file_or_directory) return;
-    result.problems.push_back(gone.what());
+    entry found = core.metadata().find(e.id);
+    if (found.commit)  // what it has now and what it had then are both looked at
+      if (entry then = core.metadata().find(e.id, true); then.size > found.size) {
+        found = std::move(then);
+        found.at_commit = false;
+      }
+    now = core.opened(std::move(found));
+  } catch (const error& x) {
+    if (x.code() != std::errc::no_such_file_or_directory) result.problems.push_back(x.what());
     return;
   }
   const auto& nodes = core.nodes();
-  if (e.striping.nn == 0 || e.striping.nn > nodes.size() || e.striping.sn >= nodes.size() || e.striping.sf == 0) {
-    result.problems.push_back("'" + e.path + "': its entry names nodes that the store does not have");
-    return;
-  }
+  const shape_ptr shape = now.file->shape_handle();
   ++result.files;
   std::vector<running_check> running;
   for (std::uint32_t t = 0; t < e.striping.nn; ++t)
-    if (const std::uint64_t bytes = e.striping.object_size(t, e.size); bytes != 0) {
+    if (const std::uint64_t bytes = e.striping.object_size(t, now.meta.size); bytes != 0) {
       const std::size_t node = (e.striping.sn + std::size_t{t}) % nodes.size();
       running.push_back({bytes, static_cast<std::uint32_t>(node), start_verify(*nodes[node], shape, t)});
     }

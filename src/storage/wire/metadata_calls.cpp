@@ -17,6 +17,18 @@ using storage::place;
 
 namespace {
 
+// Of calls that say the id of a file, and nothing else.
+template <class Call>
+constexpr pb::Operation by_id{};
+template <>
+constexpr pb::Operation by_id<calls::commit> = pb::OP_COMMIT;
+template <>
+constexpr pb::Operation by_id<calls::abandon> = pb::OP_ABANDON;
+template <>
+constexpr pb::Operation by_id<calls::forget> = pb::OP_FORGET;
+template <>
+constexpr pb::Operation by_id<calls::roll_back> = pb::OP_ROLL_BACK;
+
 // Writes a call to its message and returns its number.  Most that name an entry have two: by its id, and by a path.
 struct call_writer {
   pb::Call& m;
@@ -34,6 +46,7 @@ struct call_writer {
   }
   pb::Operation operator()(const calls::find& q) {
     m.set_rights(q.rights);
+    m.set_at_commit(q.at_commit);
     return with_id(q.id, pb::OP_FIND);
   }
   pb::Operation operator()(const calls::list& q) {
@@ -56,14 +69,15 @@ struct call_writer {
     return pb::OP_CAPABILITY;
   }
   pb::Operation operator()(const calls::sync&) { return pb::OP_SYNC; }
+  template <class Call>
+  requires(by_id<Call> != pb::Operation()) pb::Operation operator()(const Call& q) {
+    return with_id(q.id, by_id<Call>);
+  }
   pb::Operation operator()(const calls::create& q) {
     put_place(q.where);
     write_new_file(q.file, *m.mutable_file());
     return pb::OP_CREATE;
   }
-  pb::Operation operator()(const calls::commit& q) { return with_id(q.id, pb::OP_COMMIT); }
-  pb::Operation operator()(const calls::abandon& q) { return with_id(q.id, pb::OP_ABANDON); }
-  pb::Operation operator()(const calls::forget& q) { return with_id(q.id, pb::OP_FORGET); }
   pb::Operation operator()(const calls::make_folder& q) {
     put_place(q.where);
     m.set_mode(q.mode);
@@ -119,6 +133,16 @@ struct call_writer {
     m.set_id(q.id);
     m.set_value(q.what);
     return pb::OP_SET_IN_PROGRESS;
+  }
+  pb::Operation operator()(const calls::decide& q) {
+    for (const calls::decide::file& f : q.files) {
+      pb::Decided& decided = *m.add_decided();
+      decided.set_id(f.id);
+      decided.set_after(f.after);
+    }
+    m.set_time_ns(q.time_ns);
+    write_attributes(q.attributes, *m.mutable_attributes());
+    return pb::OP_DECIDE;
   }
   pb::Operation operator()(const calls::change& q) {
     put_id_or_place(q.where);
@@ -189,6 +213,12 @@ lease_kind lease_kind_of(const pb::Call& m) {
   return static_cast<lease_kind>(m.lease_kind());
 }
 
+calls::decide decide_of(const pb::Call& m) {
+  calls::decide q{{}, m.time_ns(), read_attributes(m.attributes())};
+  for (const pb::Decided& f : m.decided()) q.files.push_back({f.id(), f.after()});
+  return q;
+}
+
 any_call call_of(const pb::Call& m) {
   const place where = place_of(m.folder(), m.path());
   const place id = where.path.empty() && m.folder() == 0 ? place(m.id()) : where;
@@ -199,7 +229,7 @@ any_call call_of(const pb::Call& m) {
     case pb::OP_LOOK_IN: return calls::lookup{where};
     case pb::OP_STAT: return calls::lookup{m.id()};
     case pb::OP_OPEN: return calls::open{where, (m.rights() & right_write) != 0, m.unfinished()};
-    case pb::OP_FIND: return calls::find{m.id(), m.rights()};
+    case pb::OP_FIND: return calls::find{m.id(), m.rights(), m.at_commit()};
     case pb::OP_LIST:
     case pb::OP_LIST_IN: return calls::list{where, m.after()};
     case pb::OP_FILES: return calls::ids{committed, m.id()};
@@ -228,6 +258,8 @@ any_call call_of(const pb::Call& m) {
       // Clients of earlier releases do not say what they know of.
       return calls::set_generation{m.id(), m.generation(), m.has_allocated() ? m.allocated() : most};
     case pb::OP_SET_IN_PROGRESS: return calls::set_in_progress{m.id(), m.value()};
+    case pb::OP_DECIDE: return decide_of(m);
+    case pb::OP_ROLL_BACK: return calls::roll_back{m.id()};
     case pb::OP_CHANGE: return calls::change{id, read_change(m.change())};
     case pb::OP_SET_MODE: return calls::change{where, storage::mode_change(m.mode())};
     case pb::OP_SET_OWNER: return calls::change{where, storage::owner_change(m.uid(), m.gid())};

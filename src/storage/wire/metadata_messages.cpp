@@ -55,6 +55,20 @@ array_description read_array(const pb::ArrayDescription& m) {
 
 }  // namespace
 
+void write_attributes(const std::map<std::string, std::string>& all, attribute_messages& m) {
+  for (const auto& [key, value] : all) {
+    pb::Attribute& a = *m.Add();
+    a.set_key(key);
+    a.set_value(value);
+  }
+}
+
+std::map<std::string, std::string> read_attributes(const attribute_messages& m) {
+  std::map<std::string, std::string> all;
+  for (const pb::Attribute& a : m) all.emplace(a.key(), a.value());
+  return all;
+}
+
 void write_entry(const entry& e, pb::Entry& m) {
   m.set_id(e.id);
   m.set_kind(static_cast<std::uint32_t>(e.kind));
@@ -64,11 +78,7 @@ void write_entry(const entry& e, pb::Entry& m) {
   m.set_mode(e.mode);
   m.set_created_ns(e.created_ns);
   m.set_changed_ns(e.changed_ns);
-  for (const auto& [key, value] : e.attributes) {
-    pb::Attribute& a = *m.add_attributes();
-    a.set_key(key);
-    a.set_value(value);
-  }
+  write_attributes(e.attributes, *m.mutable_attributes());
   m.set_data_changed_ns(e.data_changed_ns);
   m.set_data_read_ns(e.data_read_ns);
   m.set_names(e.names);
@@ -87,6 +97,12 @@ void write_entry(const entry& e, pb::Entry& m) {
   m.set_alone(e.claim.alone);
   m.set_fill(e.fill.data(), e.fill.size());
   write_array(e.array, *m.mutable_array());
+  m.set_at_commit(e.at_commit);
+  if (!e.commit) return;
+  pb::LastCommit& commit = *m.mutable_commit();
+  commit.set_number(e.commit->number);
+  commit.set_time_ns(e.commit->time_ns);
+  write_attributes(e.commit->attributes, *commit.mutable_attributes());
 }
 
 entry read_entry(const pb::Entry& m) {
@@ -114,7 +130,9 @@ entry read_entry(const pb::Entry& m) {
   e.claim = {m.claimed_since(), m.alone()};
   e.fill = bytes_of(m.fill());
   if (m.has_array()) e.array = read_array(m.array());
-  for (const pb::Attribute& a : m.attributes()) e.attributes.emplace(a.key(), a.value());
+  e.attributes = read_attributes(m.attributes());
+  e.at_commit = m.at_commit();
+  if (m.has_commit()) e.commit = {m.commit().number(), m.commit().time_ns(), read_attributes(m.commit().attributes())};
   return e;
 }
 
@@ -128,6 +146,7 @@ void write_new_file(const new_file& f, pb::NewFile& m) {
   write_array(f.array, *m.mutable_array());
   m.set_mode(f.mode);
   m.set_finished(f.finished);
+  m.set_commits(f.commits);
 }
 
 new_file read_new_file(const pb::NewFile& m) {
@@ -139,6 +158,7 @@ new_file read_new_file(const pb::NewFile& m) {
   f.array = read_array(m.array());
   f.mode = m.mode();
   f.finished = m.finished();
+  f.commits = m.commits();
   return f;
 }
 

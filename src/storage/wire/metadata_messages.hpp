@@ -4,6 +4,7 @@
 // Any thread may call.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -14,6 +15,10 @@
 #include "storage/wire/metadata.pb.h"
 
 namespace ooc::wire {
+
+using attribute_messages = google::protobuf::RepeatedPtrField<pb::Attribute>;
+void write_attributes(const std::map<std::string, std::string>& all, attribute_messages& m);
+std::map<std::string, std::string> read_attributes(const attribute_messages& m);
 
 void write_entry(const storage::entry& e, pb::Entry& m);
 /// Without a capability.

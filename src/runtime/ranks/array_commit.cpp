@@ -1,0 +1,160 @@
+#include "runtime/ranks/array_commit.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "oocarray/array_base.hpp"
+#include "runtime/ranks/array_resize.hpp"
+#include "runtime/ranks/write_exchange.hpp"
+#include "storage/base/packed.hpp"
+#include "storage/base/refuse.hpp"
+#include "storage/collective/rank_messages.hpp"
+#include "storage/service/commits.hpp"
+
+namespace ooc::detail {
+namespace {
+
+using bytes = process_group::bytes;
+
+/// The node of an array whose last commit nobody knows.
+class refusing_node : public storage::io_service {
+ public:
+  explicit refusing_node(failure why) : why_(std::move(why)) {}
+
+  void answer(storage::node_call, storage::completion done) override { done(why_); }
+  std::string name() const override { return "of an array in doubt"; }
+  io_stats stats() const override { return {}; }
+  std::uint64_t staging_bytes() const override { return 0; }
+
+ private:
+  const failure why_;
+};
+
+void check_committable(const shared_array& a, const char* operation) {
+  a.local().check_writable(operation);
+  if (!a.local().file().entry().commit)
+    refuse(errc::invalid_request, "array", a.path(),
+           "it was made without commits and cannot " + std::string(operation) +
+               "; copy it to one that is made with options.commits = true (ooc::copy)");
+}
+
+/// All of one store and of groups alike, and none of them twice.
+void check_together(std::span<shared_array* const> arrays) {
+  const shared_array& first = *arrays.front();
+  for (const shared_array* a : arrays) {
+    if (std::ranges::count(arrays, a) > 1) refuse(errc::invalid_request, "array", a->path(), "it is given twice");
+    check_committable(*a, "be committed");
+    a->local().check_unpinned("commit()");
+    if (a->ranks() != first.ranks() || a->rank() != first.rank())
+      refuse(errc::invalid_request, "array", a->path(),
+             "it cannot be committed together with '" + first.path() + "', which other ranks share");
+    if (a->local().file().store()->uuid() != first.local().file().store()->uuid())
+      refuse(errc::invalid_request, "array", a->path(),
+             "it cannot be committed together with '" + first.path() + "', which lies in another store");
+  }
+}
+
+std::string paths_of(std::span<shared_array* const> arrays) {
+  std::string all;
+  for (const shared_array* a : arrays) all += (all.empty() ? "'" : ", '") + a->path() + "'";
+  return all;
+}
+
+/// Of rank 0: what has come of the commit, for all ranks.
+bytes commit_files(std::span<shared_array* const> arrays, const std::map<std::string, std::string>& attributes) {
+  std::vector<storage::opened_file> files;
+  for (shared_array* a : arrays) files.push_back({a->local().file().entry(), a->local().file().striped()});
+  storage::packer told;
+  try {
+    const auto then = storage::commit(*arrays.front()->local().file().store(), files, attributes);
+    told.number(1).number(static_cast<std::uint64_t>(then.front().meta.commit->time_ns));
+  } catch (const storage::commit_in_doubt& e) {
+    const std::string_view what = e.what();
+    told.number(0).number(static_cast<std::uint64_t>(e.code().value()));
+    told.bytes(std::as_bytes(std::span(what.data(), what.size())));
+  }
+  return told.take();
+}
+
+void use(shared_array& a, storage::opened_file f) {
+  a.local().file().use(std::move(f));
+  a.local().attach(array_geometry(a.geometry()));
+}
+
+}  // namespace
+
+void commit_arrays(std::span<shared_array* const> arrays, const std::map<std::string, std::string>& attributes) {
+  if (arrays.empty()) return;
+  process_group& group = arrays.front()->group();
+  const std::string call = "commit of " + paths_of(arrays);
+  const auto given = group.together(call, [&] {
+    check_together(arrays);
+    storage::packer mine;
+    for (const auto& [key, value] : attributes)
+      mine.bytes(std::as_bytes(std::span(key))).bytes(std::as_bytes(std::span(value)));
+    return mine.take();
+  });
+  for (std::size_t r = 1; r < given.size(); ++r)
+    if (given[r] != given.front())
+      refuse(errc::invalid_request, call + ": rank " + std::to_string(r) + " gives other attributes than rank 0");
+  for (shared_array* a : arrays) write_exchange(*a).sync(durability::acknowledged);
+  const auto all = group.together("files for " + call,
+                                  [&] { return group.rank() == 0 ? commit_files(arrays, attributes) : bytes{}; });
+  storage::unpacker told(all.front());
+  const bool made = told.number() != 0;
+  const std::uint64_t number = told.number();
+  if (made) {
+    for (shared_array* a : arrays) {
+      storage::entry e = a->local().file().entry();
+      e.commit = {e.commit->number + 1, static_cast<std::int64_t>(number), attributes};
+      use(*a, a->local().file().store()->opened(std::move(e)));
+    }
+    return;
+  }
+  const auto what = told.bytes();
+  const failure why{std::error_code(static_cast<int>(number), std::generic_category()),
+                    std::string(reinterpret_cast<const char*>(what.data()), what.size())};
+  for (shared_array* a : arrays) {
+    const array_file& f = a->local().file();
+    const storage::striped_file::nodes none(f.store()->nodes().size(), std::make_shared<refusing_node>(why));
+    use(*a, {f.entry(), std::make_shared<const storage::striped_file>(f.striped()->shape_handle(), none)});
+  }
+  throw io_error::in_full(why.code, why.what);
+}
+
+void roll_back_array(shared_array& a) {
+  const std::string call = "roll back of '" + a.path() + "'";
+  array_file& file = a.local().file();
+  const auto told = a.group().together(call, [&] {
+    check_committable(a, "be rolled back");
+    a.local().check_unpinned("roll_back()");
+    if (a.rank() != 0) return bytes{};
+    return storage::encode_entry(file.store()->metadata().find(file.entry().id, true));
+  });
+  const storage::entry committed = storage::decode_entry(told.front());
+  change_file(a, call, committed.array.extents, extents_change::all_blocks, [&] {
+    return storage::roll_back(*file.store(), {file.entry(), file.striped()});
+  });
+}
+
+std::optional<commit_info> last_commit_of(const shared_array& a) {
+  a.local().check_open();
+  const auto& commit = a.local().file().entry().commit;
+  if (!commit) return std::nullopt;
+  using namespace std::chrono;
+  return commit_info{commit->number, system_clock::time_point(nanoseconds(commit->time_ns)), commit->attributes};
+}
+
+}  // namespace ooc::detail
+
+namespace ooc {
+
+void commit(std::span<array_base* const> arrays, const std::map<std::string, std::string>& attributes) {
+  std::vector<detail::shared_array*> all;
+  for (array_base* a : arrays) all.push_back(&a->core().shared());
+  detail::commit_arrays(all, attributes);
+}
+
+}  // namespace ooc

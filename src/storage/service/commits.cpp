@@ -1,0 +1,79 @@
+#include "storage/service/commits.hpp"
+
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "storage/base/refuse.hpp"
+
+namespace ooc::storage {
+
+namespace {
+
+constexpr std::size_t greatest_attributes = std::size_t{1} << 20;
+
+// What is given with a commit is text, and is shown with it.
+void check_given(const std::map<std::string, std::string>& all) {
+  std::size_t bytes = 0;
+  for (const auto& [key, value] : all) {
+    bytes += key.size() + value.size();
+    if (key.empty() || key.size() > 255 || key.find('\0') != key.npos)
+      refuse("an attribute of a commit has a name of 1 to 255 bytes");
+    if (value.find('\0') != value.npos)
+      refuse("attribute '" + key + "' of a commit holds a zero byte: give text, or set it on the array");
+  }
+  if (bytes > greatest_attributes)
+    refuse("the attributes of a commit have at most 1 MiB together, not " + std::to_string(bytes) +
+           " bytes: set them on the array, whose commit has them too");
+}
+
+// Whether commit `wanted` of file `id` has been made although asking for it has ended with `why`: the answer may have
+// been lost.
+bool was_made(metadata_service& metadata, file_id id, const last_commit& wanted, const error& why) {
+  std::optional<last_commit> last;
+  try {
+    last = metadata.find(id).commit;
+  } catch (const error&) {
+    // The same as if there had been later ones.
+  }
+  if (!last || last->number > wanted.number)
+    throw commit_in_doubt(why.code(), std::string(why.what()) +
+                                          "; nobody knows whether the commit was made: close the arrays and open them "
+                                          "again, at the one or the other");
+  // Another program may have been given the file meanwhile, and have committed.
+  return last->number == wanted.number && last->time_ns == wanted.time_ns && last->attributes == wanted.attributes;
+}
+
+}  // namespace
+
+std::vector<opened_file> commit(store_core& store, std::span<const opened_file> files,
+                                const std::map<std::string, std::string>& attributes) {
+  using namespace std::chrono;
+  check_given(attributes);
+  for (const opened_file& f : files) throw_if(f.file->prepare_objects());
+  calls::decide next{{}, duration_cast<nanoseconds>(system_clock::now().time_since_epoch()).count(), attributes};
+  std::vector<opened_file> then;
+  for (const opened_file& f : files) {
+    const std::uint64_t after = f.meta.commit->number;
+    next.files.push_back({f.meta.id, after});
+    entry e = f.meta;
+    e.commit = {after + 1, next.time_ns, attributes};
+    then.push_back(store.opened(std::move(e)));
+  }
+  try {
+    store.metadata().ask(next);
+  } catch (const error& e) {
+    if (then.empty() || !was_made(store.metadata(), files.front().meta.id, *then.front().meta.commit, e)) throw;
+  }
+  return then;
+}
+
+opened_file roll_back(store_core& store, const opened_file& f) {
+  // Whoever had it before may have committed after `f` was looked up.
+  const opened_file now = store.refresh(f);
+  throw_if(now.file->roll_back_objects());
+  store.metadata().ask(calls::roll_back{now.meta.id});
+  return store.refresh(now);
+}
+
+}  // namespace ooc::storage

@@ -1,0 +1,118 @@
+// Commits of arrays that several ranks use together.
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "mpi/ranks.hpp"
+#include "oocarray/commit.hpp"
+#include "oocarray/file.hpp"
+#include "oocarray/ooc_array.hpp"
+#include "support/test_arrays.hpp"
+
+using namespace ooc;
+using Catch::Contains;
+using testing::all_ranks;
+using testing::common_store;
+using testing::message_of;
+
+namespace {
+
+using group_ptr = std::shared_ptr<process_group>;
+using matrix = ooc_array<int, 2>;
+
+constexpr std::size_t columns = 70;
+
+runtime_options small() { return testing::memory(common_store().core()->staging_bytes() + 64 * 4096); }
+
+array_options<int> with(const group_ptr& g) {
+  return {.block = 4096, .stripes = {.sf = 4096}, .max_extents = {300}, .commits = true, .replace = true, .group = g};
+}
+
+/// The rows of this rank get `value`.
+void write_part(matrix& a, int value) {
+  const auto [first, last] = a.local_rows();
+  for (std::size_t i = first; i < last; ++i)
+    for (std::size_t j = 0; j < columns; ++j) a(i, j) = value;
+}
+
+bool holds(const matrix& a, int value) {
+  return std::all_of(a.begin(), a.end(), [&](int v) { return v == value; });
+}
+
+}  // namespace
+
+TEST_CASE("what all ranks have written is committed in one step, and taken back in one") {
+  const group_ptr g = all_ranks();
+  {
+    runtime rt(small());
+    matrix a(rt, common_store(), "commits/a", create, {100, columns}, with(g));
+    matrix b(rt, common_store(), "commits/b", create, {60, columns}, with(g));
+    write_part(a, 1);
+    write_part(b, 1);
+    commit({&a, &b}, {{"step", "1"}});
+    CHECK(a.last_commit()->number == 1);
+    CHECK(b.last_commit()->attributes.at("step") == "1");
+    write_part(a, 2);
+    a.resize(300);
+    write_part(a, 2);
+    write_part(b, 2);
+    a.sync();
+    CHECK(holds(a, 2));
+    a.roll_back();
+    CHECK(a.extent(0) == 100);
+    CHECK(holds(a, 1));
+    g->barrier("all have looked");
+    write_part(a, 3);
+    b.sync();
+    CHECK(holds(b, 2));
+  }
+  runtime rt(small());
+  const matrix a(rt, common_store(), "commits/a", open_read_only);
+  const matrix b(rt, common_store(), "commits/b", open_read_only);
+  CHECK(a.extent(0) == 100);
+  CHECK(holds(a, 1));
+  CHECK(holds(b, 1));
+  g->barrier("all have looked");
+}
+
+TEST_CASE("ranks that commit different arrays are told so, and nothing is committed") {
+  const group_ptr g = all_ranks();
+  runtime rt(small());
+  matrix a(rt, common_store(), "commits/a", create, {100, columns}, with(g));
+  matrix b(rt, common_store(), "commits/b", create, {60, columns}, with(g));
+  if (g->size() > 1) {
+    const bool last = g->rank() == g->size() - 1;
+    CHECK_THAT(message_of<usage_error>([&] { last ? commit({&b}) : commit({&a}); }), Contains("commit of"));
+    CHECK_THAT(message_of<usage_error>([&] {
+                 commit({&a}, {{"rank", std::to_string(g->rank())}});
+               }),
+               Contains("attributes"));
+  }
+  CHECK(a.last_commit()->number == 0);
+  CHECK(b.last_commit()->number == 0);
+}
+
+TEST_CASE("a node that fails leaves the commit before, on all ranks") {
+  const group_ptr g = all_ranks();
+  testing::faulty_store s;
+  runtime rt(small());
+  matrix a(rt, s.handle, "commits/a", create, {100, columns}, with(g));
+  matrix b(rt, s.handle, "commits/b", create, {60, columns}, with(g));
+  write_part(a, 1);
+  write_part(b, 1);
+  commit({&a, &b});
+  write_part(a, 2);
+  write_part(b, 2);
+  if (g->rank() == 0) s.fail({.call = storage::io_kind::prepare, .error = {EIO, std::generic_category()}});
+  CHECK_THROWS_AS(commit({&a, &b}), io_error);
+  s.clear();
+  CHECK(a.last_commit()->number == 1);
+  const ooc::file committed = ooc::file::open(common_store(), "commits/a");
+  std::vector<int> seen(100 * columns);
+  committed.read_at(0, std::as_writable_bytes(std::span(seen)));
+  CHECK(std::ranges::count(seen, 1) == 100 * columns);
+  g->barrier("all have looked");
+  commit({&a, &b}, {{"again", "yes"}});
+  CHECK(a.last_commit()->number == 2);
+  CHECK(holds(a, 2));
+  CHECK(holds(b, 2));
+}
