@@ -51,7 +51,7 @@ constexpr std::array kinds{
     kind{"hostile_clients", hostile_clients, 2, seconds(180)},  kind{"cut_networks", cut_networks, 2, seconds(240)},
     kind{"delayed_packets", delayed_packets, 3, seconds(120)},  kind{"killed_ranks", killed_ranks, 4, seconds(400)},
     kind{"forging_clients", forging_clients, 3, seconds(180)},  kind{"revoked_keys", revoked_keys, 2, seconds(400)},
-    kind{"shared_files", shared_files, 8, seconds(240)},
+    kind{"shared_files", shared_files, 8, seconds(240)},        kind{"commits", commits, 8, seconds(400)},
 };
 
 struct settings {

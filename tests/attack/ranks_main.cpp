@@ -8,13 +8,14 @@
 //     attack_ranks URL SEED TOTALS
 //
 // With a fourth argument, the file of a rank_board, the ranks write a history together instead,
-// until somebody kills them (killed_ranks.cpp).
+// until somebody kills them (killed_ranks.cpp); and with a fifth, "commits", they commit steps (commits.cpp).
 #include <mpi.h>
 #include <unistd.h>
 
 #include <iostream>
 #include <optional>
 
+#include "attack/committing/commit_plan.hpp"
 #include "attack/elements.hpp"
 #include "attack/rank_history.hpp"
 #include "attack/round.hpp"
@@ -335,10 +336,16 @@ void write_history_together(const std::string& url, std::uint64_t seed, totals& 
   a.close();
 }
 
+void commit_together(const std::string& url, std::uint64_t seed, totals& t, rank_board& board) {
+  const auto world = mpi_group(MPI_COMM_WORLD, {.deadline = std::chrono::seconds(60)});
+  commit_plan(seed, url, t).run(board, world);
+}
+
 /// Errors are no findings here: other ranks may have been killed.
-void write_and_abort(char** argv) {
+void write_and_abort(int argc, char** argv) {
   try {
-    write_history_together(argv[1], std::stoull(argv[2]), map_totals(argv[3]), map_rank_board(argv[4]));
+    const auto write = argc == 5 ? write_history_together : commit_together;
+    write(argv[1], std::stoull(argv[2]), map_totals(argv[3]), map_rank_board(argv[4]));
   } catch (const std::exception& e) {
     std::cerr << e.what() << std::endl;
     MPI_Abort(MPI_COMM_WORLD, 1);
@@ -366,14 +373,14 @@ void run_and_tell(char** argv) {
 }  // namespace ooc::attack
 
 int main(int argc, char** argv) {
-  if (argc != 4 && argc != 5) {
+  if (argc < 4 || argc > 6) {
     std::cerr << "usage: attack_ranks URL SEED TOTALS (scripts/attack calls it)\n";
     return 2;
   }
   int level = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
-  if (argc == 5)
-    ooc::attack::write_and_abort(argv);
+  if (argc > 4)
+    ooc::attack::write_and_abort(argc, argv);
   else
     ooc::attack::run_and_tell(argv);
   MPI_Finalize();

@@ -93,5 +93,6 @@ void killed_ranks(round& r);
 void forging_clients(round& r);
 void revoked_keys(round& r);
 void shared_files(round& r);
+void commits(round& r);
 
 }  // namespace ooc::attack
