@@ -26,6 +26,7 @@
 #include <string_view>
 #include <vector>
 
+#include "oocarray/commit.hpp"
 #include "oocarray/stats.hpp"
 #include "oocarray/units.hpp"
 
@@ -72,6 +73,7 @@ struct store_entry {
   std::vector<std::byte> fill;           ///< one element; empty: zeros
 
   std::map<std::string, std::string> attributes;  ///< free, set by users
+  std::optional<commit_info> last_commit;         ///< of an array with commits, which is shown as of that
 };
 
 struct mkdir_options {

@@ -16,6 +16,7 @@ others go over arrays in few passes: see ``oocarray._algorithms``.
 
 from . import _core, _faults
 from ._array import Array
+from ._commit import Commit, commit, transaction
 from ._dask import store, to_dask
 from ._errors import (
     BudgetTooSmall,
@@ -54,6 +55,7 @@ __all__ = [
     "BudgetTooSmall",
     "Busy",
     "Closed",
+    "Commit",
     "Conflict",
     "Dirty",
     "Entry",
@@ -66,6 +68,7 @@ __all__ = [
     "Store",
     "TypeMismatch",
     "View",
+    "commit",
     "copy",
     "count_nonzero",
     "create",
@@ -93,6 +96,7 @@ __all__ = [
     "to_dask",
     "to_hdf5",
     "to_zarr",
+    "transaction",
     "transform",
     "transpose",
     "vdot",

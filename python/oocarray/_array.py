@@ -9,6 +9,7 @@ import numpy as np
 
 from . import _blocks, _core, _elements, _names, _raw_bytes, _sharing, _transfer
 from ._attributes import Attributes, OfArray
+from ._commit import Commit, described
 from ._dtype import dtype_of
 from ._index import Box, bounds_of
 from ._movement import copy_of_view
@@ -434,6 +435,19 @@ class Array(Protocols):
         """
         extents = shape_of(shape)
         self._core.resize(extents + self.shape[1:] if np.ndim(shape) == 0 else extents)
+
+    @property
+    def last_commit(self) -> Optional[Commit]:
+        """Number, time and attributes of its last commit; None where it was made without ``commits=True``."""
+        return described(self._core.last_commit())
+
+    def roll_back(self) -> None:
+        """Takes elements, shape and attributes back to the last commit; see `oocarray.commit`.
+
+        Views show what was committed.  Raises BufferError while there are views of an array that may be resized.  With
+        ``comm=`` a collective call.
+        """
+        self._core.roll_back()
 
     def close(self) -> None:
         """Writes back, and lets go of the file and the memory.  With ``comm=`` a collective call.

@@ -27,6 +27,7 @@ _options = {
     "fill": None,
     "sparse": flag,
     "max_extents": counts,
+    "commits": flag,
     "replace": flag,
     "permissions": small_count,
     "shared": flag,

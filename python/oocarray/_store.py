@@ -11,6 +11,7 @@ import numpy as np
 from . import _core, _opening
 from ._array import Array
 from ._attributes import Attributes
+from ._commit import Commit, described
 from ._dtype import dtype_of
 from ._numbers import Shape, parse_bytes, seconds, small_count
 
@@ -41,6 +42,7 @@ class Entry:
     created_ns: int
     changed_ns: int
     attributes: Dict[str, str]  #: as texts; see `Attributes`
+    last_commit: Optional[Commit]  #: of an array with commits, which is shown as of that
 
     @property
     def name(self) -> str:
@@ -54,7 +56,8 @@ def _entry(d: Dict[str, Any]) -> Entry:
         dtype = dtype_of(d["path"], d["element_type"], d["element_size"], d["attributes"])
     return Entry(
         dtype=dtype,
-        **{k: d[k] for k in (f.name for f in dataclasses.fields(Entry)) if k != "dtype"},
+        **{**{k: d[k] for k in (f.name for f in dataclasses.fields(Entry)) if k != "dtype"},
+           "last_commit": described(d["last_commit"])},
     )
 
 
@@ -240,6 +243,8 @@ def create(store: Union[Store, Path], path: Path, shape: Shape, dtype: Any = np.
     max_extents : sequence of int
         How far `Array.resize` may grow each extent; 0, or no number, stands for the present extent.  Other extents
         than the first need ``order="tiled"``; the file is then sparse.
+    commits : bool
+        Keep the last commit beside what is written since, which takes twice the space; see `commit`.
     replace : bool
         Whether to remove what has this path.
     sparse : bool

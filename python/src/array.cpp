@@ -1,4 +1,5 @@
 #include "array_handle.hpp"
+#include "oocarray/commit.hpp"
 #include "oocarray/open_file.hpp"
 
 namespace ooc::python {
@@ -24,6 +25,7 @@ any_array::options_type options_from(const py::dict& d) {
   }
   o.sparse = option(d, "sparse", false);
   o.max_extents = option(d, "max_extents", sizes{});
+  o.commits = option(d, "commits", false);
   o.replace = option(d, "replace", false);
   o.mode = option<std::uint32_t>(d, "mode", 0644);
   o.shared = option(d, "shared", false);
@@ -182,6 +184,23 @@ void resize(const array_handle& a, const sizes& extents) {
   array.resize(extents);
 }
 
+void roll_back(const array_handle& a) {
+  any_array& array = a.get();
+  if (const std::size_t n = a.held()->exports; n != 0 && array.max_extents() != array.extents())
+    throw py::buffer_error(
+        "array '" + array.path() + "' cannot be rolled back, which may change its shape, while NumPy " +
+        "arrays refer to its memory (" + std::to_string(n) + " of them): delete them first, with `del`");
+  const py::gil_scoped_release r;
+  array.roll_back();
+}
+
+void commit_all(const std::vector<array_handle>& arrays, const std::map<std::string, std::string>& attributes) {
+  std::vector<array_base*> all;
+  for (const array_handle& a : arrays) all.push_back(&a.get());
+  const py::gil_scoped_release r;
+  commit(all, attributes);
+}
+
 }  // namespace
 
 void bind_array(py::module_& m) {
@@ -196,6 +215,7 @@ void bind_array(py::module_& m) {
                                                             "The ranks that share an array; oocarray._mpi makes one.");
   bind_base(m);
   m.def("make", &make);
+  m.def("commit", &commit_all);
   m.def("open_arrays", &open_arrays);
   m.def("open_file", &open_in_place);
   m.def("path_in_place", &detail::path_in_place);
@@ -292,6 +312,8 @@ void bind_array(py::module_& m) {
           "remove_attribute", [](const array_handle& a, const std::string& key) { a.get().remove_attribute(key); },
           without_gil())
       .def("resize", &resize)
+      .def("roll_back", &roll_back)
+      .def("last_commit", [](const array_handle& a) { return commit_as_tuple(a.get().last_commit()); })
       .def("close", &close)
       .def(
           "set_finished", [](const array_handle& a) { a.get().set_finished(); }, without_gil());

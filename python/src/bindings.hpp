@@ -19,6 +19,7 @@
 #include <string>
 
 #include "oocarray/any_array.hpp"
+#include "oocarray/commit.hpp"
 #include "oocarray/error.hpp"
 #include "oocarray/process_group.hpp"
 #include "oocarray/runtime.hpp"
@@ -79,6 +80,8 @@ auto released(F f) {
 /// in `os`.
 py::str text(const std::string& bytes);
 py::dict text(const std::map<std::string, std::string>& all);
+/// (number, nanoseconds since 1970, attributes), or None.
+py::object commit_as_tuple(const std::optional<commit_info>& commit);
 
 void bind_errors(py::module_& m);
 void bind_store(py::module_& m);

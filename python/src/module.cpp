@@ -78,6 +78,12 @@ py::dict text(const std::map<std::string, std::string>& all) {
   return d;
 }
 
+py::object commit_as_tuple(const std::optional<commit_info>& commit) {
+  if (!commit) return py::none();
+  const auto since = std::chrono::duration_cast<std::chrono::nanoseconds>(commit->time.time_since_epoch());
+  return py::make_tuple(commit->number, since.count(), text(commit->attributes));
+}
+
 // Python makes the exception, so that it has the classes of Python: see _errors.py.
 void bind_errors(py::module_& m) {
   static auto* const make = new py::object(py::none());

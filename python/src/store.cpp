@@ -22,6 +22,7 @@ py::dict described(const store_entry& e) {
   d["max_extents"] = py::tuple(py::cast(e.max_extents));
   d["fill"] = py::bytes(reinterpret_cast<const char*>(e.fill.data()), e.fill.size());
   d["attributes"] = text(e.attributes);
+  d["last_commit"] = commit_as_tuple(e.last_commit);
   return d;
 }
 

@@ -9,6 +9,7 @@
 
 #include "mount/file_system.hpp"
 #include "storage/layout/element_order.hpp"
+#include "storage/service/commits.hpp"
 
 namespace ooc::mount {
 
@@ -145,7 +146,7 @@ void setxattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* valu
     if (own)
       error = set_own(fs, ino, std::string_view(name).substr(own_space.size()), {value, size});
     else
-      fs.metadata().set_attribute(ino, key, {value, size});
+      storage::set_attribute(fs.core(), ino, key, {value, size});
     fuse_reply_err(req, error);
   });
 }
@@ -153,7 +154,7 @@ void setxattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* valu
 void removexattr(fuse_req_t req, fuse_ino_t ino, const char* name) {
   answer_errors(req, [&](file_system& fs) {
     if (!may_change(req, name)) return;
-    fs.metadata().remove_attribute(ino, name + space_of_users.size());
+    storage::remove_attribute(fs.core(), ino, name + space_of_users.size());
     fuse_reply_err(req, 0);
   });
 }

@@ -1,7 +1,7 @@
 #include <iostream>
 
 #include "base/command.hpp"
-#include "storage/service/store_core.hpp"
+#include "storage/service/commits.hpp"
 
 namespace ooc::tool {
 
@@ -23,13 +23,12 @@ int run_attr(const command& self, const std::vector<std::string>& arguments) {
   const std::string value = action == "set" ? line.required("VALUE") : "";
 
   const auto [store, path] = line.locate(argument);
-  auto& metadata = store.core()->metadata();
   if (action == "set") {
-    metadata.set_attribute(path, key, value);
+    storage::set_attribute(*store.core(), path, key, value);
   } else if (action == "rm") {
-    metadata.remove_attribute(path, key);
+    storage::remove_attribute(*store.core(), path, key);
   } else {
-    const storage::entry e = metadata.lookup(path);
+    const storage::entry e = store.core()->metadata().lookup(path);
     if (!line.has("KEY")) {
       for (const auto& [k, v] : e.attributes) std::cout << k << "=" << v << "\n";
       return success;

@@ -33,6 +33,7 @@ void add_target_options(command_line& line) {
       "what resize() may make of the extents: with --tile a number for each dimension, else one for the first");
   add_striping_options(line);
   line.option()("sparse", "reserve no space beforehand");
+  line.option()("commits", "keep the last commit beside what is written since");
 }
 
 new_array array_of(const command_line& line, const array_source& from, const storage::array_description& part,
@@ -50,6 +51,7 @@ new_array array_of(const command_line& line, const array_source& from, const sto
   }
   f.size = storage::array_file_bytes(f.array);
   f.sparse = line.has("sparse") || has_reserved_grid(f.array);
+  f.commits = line.has("commits");
   f.fill = from.fill;
   f.striping = target_striping(line, f.array, f.size, store_nodes);
   made.attributes = from.attributes;

@@ -67,6 +67,13 @@ int run_stat(const command& self, const std::vector<std::string>& arguments) {
   std::cout << "mode      " << mode_text(e) << ", owner " << e.owner << ", group " << e.group << "\n"
             << "created   " << time_text(e.created_ns) << "\n"
             << "changed   " << time_text(e.changed_ns) << "\n";
+  if (e.commit) {
+    std::cout << "commit    " << e.commit->number;
+    if (e.commit->number != 0) std::cout << " of " << time_text(e.commit->time_ns);
+    for (const auto& [key, value] : e.commit->attributes)
+      std::cout << ", " << printable(key) << " = " << printable(value);
+    std::cout << "\n";
+  }
   for (const auto& [key, value] : e.attributes)
     std::cout << "attribute " << printable(key) << " = " << printable(value) << "\n";
   return success;

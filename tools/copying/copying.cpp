@@ -103,6 +103,8 @@ void add_transfer_options(command_line& line) {
   line.option()("skip-existing", "the same");
   line.option()("force,f", "replace files that are there, which is done without it, too; -n comes before it");
   add_striping_options(line);
+  line.option()("commits", "make arrays that keep their last commit; otherwise as their sources");
+  line.option()("flatten", "make arrays without commits");
   line.option()("buffer", po::value<std::string>()->value_name("BYTES"),
                 "memory for each of the two buffers; otherwise 32MiB");
   line.option()("quiet,q", "no progress bar");

@@ -96,7 +96,7 @@ class store_target : public byte_target {
   void publish() override {
     if (from_.is_stream)
       under_name(unpublished_.passing(), path_, [&] { unpublished_.file = core_.resize(unpublished_.file, at_, {}); });
-    unpublished_.publish(from_.meta.attributes, true);
+    unpublished_.publish(from_.meta.attributes, true, from_.meta.commit.value_or(storage::last_commit()).attributes);
   }
 
  private:
@@ -141,6 +141,7 @@ class store_tree : public file_tree {
     f.array = from.meta.array;
     if (has_reserved_grid(f.array)) f.array.reached = f.array.extents;  // the rest is not copied
     f.mode = from.meta.mode;
+    f.commits = !f.array.extents.empty() && (from.meta.commit || line_.has("commits")) && !line_.has("flatten");
     f.striping = target_striping(line_, f.array, f.size, store_.nodes());
     return std::make_unique<store_target>(core_, path, from, std::move(f));
   }

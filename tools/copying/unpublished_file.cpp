@@ -5,6 +5,7 @@
 
 #include "copying/under_name.hpp"
 #include "oocarray/error.hpp"
+#include "storage/service/commits.hpp"
 
 namespace ooc::tool {
 
@@ -26,11 +27,16 @@ unpublished_file::~unpublished_file() {
   }
 }
 
-void unpublished_file::publish(const std::map<std::string, std::string>& attributes, bool replace) {
+void unpublished_file::publish(const std::map<std::string, std::string>& attributes, bool replace,
+                               const std::map<std::string, std::string>& given) {
   under_name(passing_, path_, [&] {
     throw_if(file.file->sync());
     if (!std::exchange(named_, true)) core_.commit(file);
     for (const auto& [key, value] : attributes) core_.metadata().set_attribute(passing_, key, value);
+    if (file.meta.commit) {
+      file = core_.refresh(file);
+      (void)storage::commit(core_, {&file, 1}, given);
+    }
     if (passing_ != path_) {
       if (replace)
         core_.replace(passing_, path_);

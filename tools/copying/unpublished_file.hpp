@@ -24,8 +24,10 @@ class unpublished_file {
   const std::string& passing() const noexcept { return passing_; }
   storage::opened_file file;  ///< to be written, grown and resized
 
-  /// Makes it durable, and visible at its path with these attributes; `replace`: what is there.
-  void publish(const std::map<std::string, std::string>& attributes, bool replace);
+  /// Makes it durable, and visible at its path with these attributes; `replace`: what is there.  Of a file with commits
+  /// that is the first one, with what is `given` with it.
+  void publish(const std::map<std::string, std::string>& attributes, bool replace,
+               const std::map<std::string, std::string>& given = {});
 
  private:
   storage::store_core& core_;

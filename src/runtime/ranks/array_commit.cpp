@@ -1,7 +1,6 @@
 #include "runtime/ranks/array_commit.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -143,8 +142,7 @@ std::optional<commit_info> last_commit_of(const shared_array& a) {
   a.local().check_open();
   const auto& commit = a.local().file().entry().commit;
   if (!commit) return std::nullopt;
-  using namespace std::chrono;
-  return commit_info{commit->number, system_clock::time_point(nanoseconds(commit->time_ns)), commit->attributes};
+  return storage::commit_info_of(*commit);
 }
 
 }  // namespace ooc::detail

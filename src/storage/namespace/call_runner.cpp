@@ -41,13 +41,19 @@ void call_runner::require_writer(const transacted& t, file_id id, const char* do
   if (who_.uid != n.owner) t.walk.require(n, may_write, t.walk.path_of(id), doing);
 }
 
+entry call_runner::present(const place& where, const transacted& t) const {
+  const path_resolution::node n = t.walk.resolve(where);
+  return read_entry(t.c, n.id, t.walk.path_of(where, n));
+}
+
 entry call_runner::run(const calls::lookup& q, const transacted& t) const {
-  const path_resolution::node n = t.walk.resolve(q.where);
-  return read_entry(t.c, n.id, t.walk.path_of(q.where, n));
+  entry e = present(q.where, t);
+  look_back(t.c, e);
+  return e;
 }
 
 entry call_runner::run(const calls::find& q, const transacted& t) const {
-  entry e = run(calls::lookup{q.id}, t);
+  entry e = present(q.id, t);
   if (q.at_commit) look_back(t.c, e);
   return e;
 }
@@ -80,7 +86,7 @@ folder_part call_runner::run(const calls::list& q, const transacted& t) const {
   const path_resolution::node n = t.walk.resolve(q.where);
   if (n.kind != entry_kind::folder) {
     if (!q.after.empty()) return {};
-    return {{read_entry(t.c, n.id, t.walk.path_of(q.where, n))}, false};
+    return {{run(calls::lookup{q.where}, t)}, false};
   }
   t.walk.require(n, may_read, q.where.path.empty() ? t.walk.path_of(n.id) : q.where.path, "list it");
   const std::string path = q.where.path.empty() ? "" : t.walk.path_of(q.where, n);

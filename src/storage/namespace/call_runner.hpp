@@ -61,6 +61,8 @@ class call_runner {
   const std::optional<client_call> call_;
 
  private:
+  /// An entry as its writer has it.
+  entry present(const place& where, const transacted& t) const;
   /// The mode of what is made, without the bits that the umask of a local caller takes.
   std::uint32_t masked(std::uint32_t mode) const;
   /// The file is being made by the caller: if he dies, who opens the store next finds it dead.

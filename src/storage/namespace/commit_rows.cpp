@@ -10,12 +10,6 @@ using sqlite::run;
 
 namespace {
 
-// The tables come with the first file with commits.
-bool has_tables(sqlite::connection& c) {
-  query q(c, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'last_commit'");
-  return q.next();
-}
-
 constexpr int of_the_file = 0, given_with_it = 1;
 
 std::map<std::string, std::string> attributes_of(sqlite::connection& c, file_id id, int given) {
@@ -42,8 +36,13 @@ void begin_commits(sqlite::connection& c, file_id id) {
       id);
 }
 
+bool has_commits(sqlite::connection& c) {
+  query q(c, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'last_commit'");
+  return q.next();
+}
+
 void read_last_commit(sqlite::connection& c, entry& e) {
-  if (!has_tables(c)) return;
+  if (!has_commits(c)) return;
   query q(c, "SELECT number, time_ns FROM last_commit WHERE entry = ?", e.id);
   if (!q.next()) return;
   e.commit = {q.unsigned_integer(0), q.integer(1), attributes_of(c, e.id, given_with_it)};

@@ -14,6 +14,9 @@ namespace ooc::storage {
 /// A file that has just been made keeps its commits; so does the store from now on.
 void begin_commits(sqlite::connection& c, file_id id);
 
+/// Whether there is any file that keeps commits.
+bool has_commits(sqlite::connection& c);
+
 /// Fills `e.commit`; nothing where the file keeps none.
 void read_last_commit(sqlite::connection& c, entry& e);
 

@@ -169,6 +169,16 @@ entry read_entry(sqlite::connection& c, file_id id, std::string path) {
   return e;
 }
 
+namespace {
+
+// What is listed is what a reader gets.
+void as_of_last_commit(sqlite::connection& c, entry& e) {
+  if (e.kind == entry_kind::file) read_last_commit(c, e);
+  look_back(c, e);
+}
+
+}  // namespace
+
 std::vector<entry> read_folder(sqlite::connection& c, file_id folder, const std::string& path) {
   std::vector<entry> entries;
   {
@@ -192,8 +202,11 @@ std::vector<entry> read_folder(sqlite::connection& c, file_id folder, const std:
       if (e != entries.end()) e->attributes.emplace(q.text(1), q.text(2));
     }
   }
-  if (!path.empty())
-    for (entry& e : entries) e.path.insert(0, path + '/');
+  const bool commits = has_commits(c);
+  for (entry& e : entries) {
+    if (commits) as_of_last_commit(c, e);
+    if (!path.empty()) e.path.insert(0, path + '/');
+  }
   return entries;
 }
 
@@ -201,6 +214,7 @@ folder_part read_folder_part(sqlite::connection& c, file_id folder, const std::s
                              std::size_t max_entries, std::size_t max_bytes) {
   folder_part part;
   std::size_t bytes = 0;
+  const bool commits = has_commits(c);
   query q(c, OOC_NAMED_IN_FOLDER, folder, after);
   while (q.next()) {
     if (part.entries.size() == max_entries || bytes > max_bytes) {
@@ -210,6 +224,7 @@ folder_part read_folder_part(sqlite::connection& c, file_id folder, const std::s
     entry& e = part.entries.emplace_back(entry_from(c, q));
     e.path = q.text(25);
     read_attributes(c, e);
+    if (commits) as_of_last_commit(c, e);
     bytes += e.path.size() + e.fill.size() + 200;
     for (const auto& [key, value] : e.attributes) bytes += key.size() + value.size();
     if (!path.empty()) e.path.insert(0, path + '/');

@@ -1,6 +1,7 @@
 #include "storage/service/commits.hpp"
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -46,6 +47,10 @@ bool was_made(metadata_service& metadata, file_id id, const last_commit& wanted,
 
 }  // namespace
 
+commit_info commit_info_of(const last_commit& c) {
+  return {c.number, std::chrono::system_clock::time_point(std::chrono::nanoseconds(c.time_ns)), c.attributes};
+}
+
 std::vector<opened_file> commit(store_core& store, std::span<const opened_file> files,
                                 const std::map<std::string, std::string>& attributes) {
   using namespace std::chrono;
@@ -66,6 +71,31 @@ std::vector<opened_file> commit(store_core& store, std::span<const opened_file> 
     if (then.empty() || !was_made(store.metadata(), files.front().meta.id, *then.front().meta.commit, e)) throw;
   }
   return then;
+}
+
+namespace {
+
+void change_attributes(store_core& store, const place& where, const std::function<void(metadata_service&)>& change) {
+  const entry e = store.metadata().lookup(where);
+  if (!e.commit) return change(store.metadata());
+  std::shared_ptr<void> claim;
+  const auto take = [&](const entry& now) {
+    claim = store.claim_unused(now, "given other attributes");
+    return claim ? claim_taker::result::at_once : claim_taker::result::none;
+  };
+  const opened_file f = store.open(e.id, open_mode::read_write, {take, true, true});
+  change(store.metadata());
+  (void)commit(store, {&f, 1}, f.meta.commit->attributes);
+}
+
+}  // namespace
+
+void set_attribute(store_core& store, const place& where, std::string_view key, std::string_view value) {
+  change_attributes(store, where, [&](metadata_service& m) { m.set_attribute(where, key, value); });
+}
+
+void remove_attribute(store_core& store, const place& where, std::string_view key) {
+  change_attributes(store, where, [&](metadata_service& m) { m.remove_attribute(where, key); });
 }
 
 opened_file roll_back(store_core& store, const opened_file& f) {

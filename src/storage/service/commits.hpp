@@ -4,11 +4,16 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "oocarray/commit.hpp"
 #include "storage/service/store_core.hpp"
 
 namespace ooc::storage {
+
+/// As users have it.
+commit_info commit_info_of(const last_commit& c);
 
 /// The metadata service has not answered whether it has carried out a commit.
 class commit_in_doubt : public io_error {
@@ -26,5 +31,10 @@ std::vector<opened_file> commit(store_core& store, std::span<const opened_file> 
 /// Contents, size, extents and attributes of a file with commits, which the caller alone writes, become those of the
 /// last one.
 opened_file roll_back(store_core& store, const opened_file& f);
+
+/// As those of the metadata, by who has not opened what is there for writing.  Of a file with commits it is a commit
+/// of its own; EBUSY where somebody writes it.
+void set_attribute(store_core& store, const place& where, std::string_view key, std::string_view value);
+void remove_attribute(store_core& store, const place& where, std::string_view key);
 
 }  // namespace ooc::storage

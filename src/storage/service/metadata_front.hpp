@@ -26,7 +26,8 @@ class metadata_front {
     return std::get<answer_of<Call>>(answer(std::move(call)));
   }
 
-  /// The entry that is there, to look at.  On served stores it carries no capability.  Its path is that of `where`,
+  /// The entry that is there, to look at: of a file with commits, as of the last one.  On served stores it carries no
+  /// capability.  Its path is that of `where`,
   /// and where that is empty the one from the root.
   entry lookup(const place& where) { return ask(calls::lookup{where}); }
   /// A file for use: its entry carries a capability for reading, and for writing if that is asked for.

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "oocarray/error.hpp"
-#include "storage/service/store_core.hpp"
+#include "storage/service/commits.hpp"
 #include "storage/store/local_store.hpp"
 #include "storage/store/remote_store.hpp"
 #include "storage/store/store_url.hpp"
@@ -25,6 +25,7 @@ store_entry described(storage::entry e) {
   s.changed_ns = e.changed_ns;
   s.size = e.size;
   s.attributes = std::move(e.attributes);
+  if (e.commit) s.last_commit = storage::commit_info_of(*e.commit);
   if (e.array.extents.empty()) return s;
   s.element_type = std::move(e.array.element_type);
   s.element_size = e.array.element_size;
@@ -104,11 +105,11 @@ std::map<std::string, std::string> store::attributes(std::string_view path) cons
 }
 
 void store::set_attribute(std::string_view path, std::string_view key, std::string_view value) const {
-  core_->metadata().set_attribute(path, key, value);
+  storage::set_attribute(*core_, path, key, value);
 }
 
 void store::remove_attribute(std::string_view path, std::string_view key) const {
-  core_->metadata().remove_attribute(path, key);
+  storage::remove_attribute(*core_, path, key);
 }
 
 // --- nodes

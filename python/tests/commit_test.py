@@ -1,0 +1,104 @@
+"""Commits of arrays."""
+
+import datetime
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import oocarray as ooc
+
+
+@pytest.fixture
+def two(store, budget):
+    return [store.create(name, (100, 70), np.int32, commits=True, max_extents=(200,)) for name in "uv"]
+
+
+def reopened(arrays):
+    names, store = [a.path for a in arrays], arrays[0].store
+    for a in arrays:
+        a.close()
+    return [store.open(name) for name in names]
+
+
+def test_what_was_not_committed_is_gone_when_the_arrays_are_opened_again(two):
+    u, v = two
+    u[...], v[...] = 1, 2
+    ooc.commit(u, v, step=1200, by="hand")
+    u[...] = 3
+    v.resize(150)
+    v.attributes["note"] = "not committed"
+    u.writeback(durable=True)
+    u, v = reopened(two)
+    assert np.all(u[...] == 1) and np.all(v[...] == 2) and v.shape == (100, 70) and "note" not in v.attributes
+    last = u.last_commit
+    assert last.number == 1 and last.attributes == {"step": 1200, "by": "hand"} and last == v.last_commit
+    assert abs(datetime.datetime.now(datetime.timezone.utc) - last.time) < datetime.timedelta(minutes=5)
+
+
+def test_a_transaction_commits_at_its_end_and_takes_back_at_an_exception(two):
+    u, v = two
+    with ooc.transaction(u, v, step=1) as given:
+        u[...] = 1
+        v[...] = 1
+        given["more"] = [1, 2]
+    assert u.last_commit.attributes["step"] == 1 and list(v.last_commit.attributes["more"]) == [1, 2]
+    with pytest.raises(ZeroDivisionError):
+        with ooc.transaction(u, v):
+            u[...] = 2
+            v.resize(120)
+            1 / 0
+    assert u.last_commit.number == 1 and np.all(u[...] == 1) and v.shape == (100, 70)
+
+
+def test_views_of_an_array_that_may_be_resized_keep_it_from_being_rolled_back(two, store):
+    u, _ = two
+    view = u[...]
+    with pytest.raises(BufferError, match="rolled back"):
+        u.roll_back()
+    del view
+    u.roll_back()
+    fixed = store.create("fixed", 10, commits=True)
+    view = fixed[...]
+    view[...] = 1
+    fixed.roll_back()
+    assert np.all(view == 0)
+
+
+def test_what_has_no_commits_is_refused_by_its_name(two, store):
+    plain = store.create("plain", 10)
+    assert plain.last_commit is None
+    with pytest.raises(ooc.InvalidRequest, match="'plain'.*commits"):
+        ooc.commit(two[0], plain)
+    with pytest.raises(TypeError, match="'what'"):
+        ooc.commit(two[0], what=object())
+    assert two[0].last_commit.number == 0
+
+
+def test_others_see_the_last_commit(two, store):
+    u, v = two
+    u[...] = 1
+    u.attributes["state"] = "committed"
+    ooc.commit(u, step=5)
+    u[...] = 2
+    u.resize(150)
+    u.attributes["state"] = "not committed"
+    u.writeback()
+    entry = store.entry("u")
+    assert entry.shape == (100, 70) and entry.attributes["state"] == "committed"
+    assert entry.last_commit.number == 1 and entry.last_commit.attributes == {"step": 5}
+    assert {e.path: e.shape for e in store.list()}["u"] == (100, 70)
+    program = f"""
+import oocarray as ooc, numpy as np
+a = ooc.open({store.url!r}, "u", "r")
+assert np.all(a[...] == 1) and a.shape == (100, 70) and a.attributes["state"] == "committed", a
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+    with pytest.raises(ooc.Busy):
+        store.attributes("u")["state"] = "from outside"
+    u.close()
+    store.attributes("u")["state"] = "from outside"
+    u = store.open("u")
+    assert u.attributes["state"] == "from outside" and np.all(u[...] == 1)
+    assert u.last_commit.number == 2 and u.last_commit.attributes == {"step": 5}
