@@ -123,6 +123,7 @@ TEST_CASE("a server's refusal says what and why") {
     return read(*s.node, f, 0, request::contiguous(0, 100000), memory.data());
   };
   CHECK_FALSE(reading(shape));
+  REQUIRE_FALSE(write(*s.node, shape, 0, request::contiguous(0, 100000), memory.data()));
   CHECK(create(*s.node, shape).code == std::errc::file_exists);
 
   const failure none = reading(with_capability(shape, nullptr));

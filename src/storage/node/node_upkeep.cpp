@@ -51,6 +51,27 @@ class space_there {
   bool known_;
 };
 
+// The same creation may be asked for twice: a server ended before it could answer.  0: what is there is what was to be
+// made; ENOENT: nothing is there any more.
+int create_again(stripe_object_cache& cache, const node_folder& folder, const object_identity& who, const file_shape& f,
+                 std::uint64_t chunks) {
+  std::shared_ptr<stripe_object> there;
+  std::string why;
+  checksum_header h;
+  const int found = cache.get(who, there, why);
+  if (found == ENOENT || found == EBADMSG) {  // a header comes last: without one it holds nothing
+    for (const auto& path : folder.files(f.id))
+      if (::unlink(path.c_str()) != 0 && errno != ENOENT) return errno;
+    return ENOENT;
+  }
+  if (found != 0 || there->read_header(h) != 0) return EEXIST;
+  if (h.chunks != chunks || h.generation != f.generation || h.commit != f.commit) return EEXIST;
+  bool touched = false;
+  for (std::uint64_t r = 0; r < checksum_file::regions_for(chunks); ++r)
+    if (there->sums().is_touched(r, touched) != 0 || touched) return EEXIST;
+  return 0;
+}
+
 }  // namespace
 
 failure node_operations::create(operation& op, bool durably) {
@@ -76,6 +97,10 @@ failure node_operations::create(operation& op, bool durably) {
     return set_access(fd.get(), object_mode(f.permissions), f.permissions.owner, f.permissions.group);
   };
   file_descriptor sums = make(folder_.sums(f.id));
+  if (!sums && errno == EEXIST) {
+    if ((errno = create_again(cache_, folder_, identity(op), f, chunks)) == 0) return {};
+    if (errno == ENOENT) sums = make(folder_.sums(f.id));
+  }
   if (!sums) return failed(op, errno, "making the checksum file");
   file_descriptor data = make(folder_.data(f.id));
   const bool made = static_cast<bool>(data);

@@ -81,11 +81,34 @@ TEST_CASE("shares are created once, listed and removed") {
   temporary_folder folder;
   auto node = open_local_node(folder.path());
   for (file_id id : {5, 261, 7}) REQUIRE_FALSE(create(*node, make_shape(id, {0, 1, 4096}, 10)));
+  bytes memory(10);
+  REQUIRE_FALSE(write(*node, make_shape(5, {0, 1, 4096}, 10), 0, request::contiguous(0, 10), memory.data()));
   CHECK(create(*node, make_shape(5, {0, 1, 4096}, 10)).code == std::errc::file_exists);
+  CHECK(create(*node, make_shape(7, {0, 1, 4096}, 5000)).code == std::errc::file_exists);
   CHECK(list(*node).second == std::vector<file_id>{5, 7, 261});
   CHECK_FALSE(ooc::testing::remove(*node, 5));
   CHECK(list(*node).second == std::vector<file_id>{7, 261});
   CHECK_FALSE(create(*node, make_shape(5, {0, 1, 4096}, 10)));
+}
+
+TEST_CASE("a creation that is asked for again, as its answer was lost, is made once, whatever a crash left of it") {
+  temporary_folder folder;
+  auto node = open_local_node(folder.path());
+  const bool commits = GENERATE(false, true);
+  auto shape = std::make_shared<file_shape>(*make_shape(5, {0, 1, 4096}, 10));
+  shape->commits = commits;
+  SECTION("nothing") { REQUIRE_FALSE(create(*node, shape)); }
+  SECTION("half of it") {
+    fs::create_directories(folder.path() / "shares" / "05");
+    for (const char* end : {".sum", ".data", ".side"})
+      if (commits || end != std::string(".side")) std::ofstream(folder.path() / (node_folder::relative(5) + end)) << "";
+  }
+  REQUIRE_FALSE(create(*node, shape));
+  std::vector<std::byte> bytes(10, std::byte{7}), back(10);
+  REQUIRE_FALSE(write(*node, shape, 0, request::contiguous(0, 10), bytes.data()));
+  REQUIRE_FALSE(read(*node, shape, 0, request::contiguous(0, 10), back.data()));
+  CHECK(back == bytes);
+  CHECK(create(*node, shape).code == std::errc::file_exists);
 }
 
 TEST_CASE("a stripe object that held nothing is made when it grows, whatever a crash left of it") {
