@@ -23,6 +23,7 @@
 #include "harness/store_files.hpp"
 #include "jacobi/plate.hpp"
 #include "oocarray/algorithm/sweep.hpp"
+#include "oocarray/commit.hpp"
 #include "oocarray/ooc_array.hpp"
 
 namespace {
@@ -95,6 +96,7 @@ constexpr std::uint64_t in_between = ~std::uint64_t{0};
 struct options : examples::common_options {
   bool no_overwrite = false;
   bool durable = false;
+  std::uint64_t commit_every = 0;     ///< iterations; 0: no commits
   std::optional<std::uint64_t> fuse;  ///< steps in one pass; 0: the library chooses; none: the plain loop
   std::string placement = "striped";
   std::string picture;
@@ -126,12 +128,13 @@ checked check(const Exact& exact, const Plate& a, std::size_t n, rows mine, exam
   return c;
 }
 
-/// `load` is called between start and iterations (rivals), `promise` before every sweep, `store` at
-/// the end: it returns when the plate is in its file or, with --durable, on its disks.  `begun` says how
+/// `load` is called between start and iterations (rivals), `promise` before every sweep, `commit` after it, with the
+/// iterations done since the start, `store` at the end: it returns when the plate is in its file or, with --durable, on
+/// its disks.  `begun` says how
 /// many iterations the plates have behind them, and `a` is the one that the last of them wrote.
-template <class Exact, class Plate, class Load, class Promise, class Store>
+template <class Exact, class Plate, class Load, class Promise, class Commit, class Store>
 int solve(Plate* a, Plate* b, const options& o, progress begun, examples::report& r, const examples::ranks& all,
-          Load load, Promise promise, Store store) {
+          Load load, Promise promise, Commit commit, Store store) {
   using T = typename Exact::value_type;
   const std::size_t n = o.size;
   const auto [first, last] = a->local_rows();
@@ -143,6 +146,7 @@ int solve(Plate* a, Plate* b, const options& o, progress begun, examples::report
       start(exact, *a, *b, n, mine, bar);
       a->sync();
       b->sync();
+      commit(0);
     });
   if (!o.computes()) return r.finish_without_result();
   load();
@@ -166,6 +170,7 @@ int solve(Plate* a, Plate* b, const options& o, progress begun, examples::report
       b->sync_halo();  // first, as it sleeps while others compute, and a reduction may not
       const double residual = all.max(static_cast<double>(change));
       std::swap(a, b);
+      commit(k);
       bar.make_way();
       std::printf("iteration %4llu   residual %.6e\n", static_cast<unsigned long long>(k), residual);
       r.set("residual", residual);
@@ -204,6 +209,7 @@ int out_of_core(const options& o, const examples::ranks& all) {
   const std::size_t n = o.size;
   const bool by_rank = o.placement == "rank" && all.size() > 1;
   const ooc::array_options<T> options{.placement = by_rank ? ooc::placement::by_rank : ooc::placement::striped,
+                                      .commits = o.commit_every != 0,
                                       .group = all.group(),
                                       .owner_computes = all.size() > 1};
   using plate = ooc::ooc_array<T, 2>;
@@ -232,16 +238,24 @@ int out_of_core(const options& o, const examples::ranks& all) {
                                " behind them; begin anew with --stage "
                                "create, or use --type f8");
   all.barrier();  // all have read it
-  if (o.keeps() || !o.creates()) {
+  const bool commits = o.commit_every != 0;
+  const auto commit = [&](std::uint64_t since) {
+    if (!commits || (since % o.commit_every != 0 && since != o.iterations)) return;
+    if (all.leads()) a.set_attribute("iterations", std::to_string(begun.done + since));
+    ooc::commit({&a, &b}, {{"iterations", std::to_string(begun.done + since)}});
+  };
+  if (commits) {
+    if (o.creates() && all.leads()) a.set_attribute("planned", std::to_string(begun.planned));
+  } else if (o.keeps() || !o.creates()) {
     files.leave(first, "planned", begun.planned);
     files.leave(first, "iterations", o.computes() ? in_between : 0);
   }
   plate *now = &a, *next = &b;
   if (begun.done % 2 != 0) std::swap(now, next);
   const int status = solve<Exact>(
-      now, next, o, begun, r, all, [] {}, promise,
+      now, next, o, begun, r, all, [] {}, promise, commit,
       [&](plate& result) { result.sync(o.durable ? ooc::durable : ooc::durability::acknowledged); });
-  if (o.keeps() && o.computes()) {
+  if (o.keeps() && o.computes() && !commits) {
     all.barrier();
     try {
       files.leave(first, "iterations", begun.done + o.iterations);
@@ -270,7 +284,7 @@ int plain(const options& o, const examples::ranks& all) {
     });
   };
   return solve<Exact>(
-      &a, &b, o, {0, o.iterations}, r, all, load, [](plate&) {},
+      &a, &b, o, {0, o.iterations}, r, all, load, [](plate&) {}, [](std::uint64_t) {},
       [&](plate& result) {
         if (o.durable) result.writeback();
       });
@@ -299,12 +313,18 @@ int main(int count, char** arguments) {
     c.text("picture", o.picture, "write the plate at the end as a PNG, at most 1024 points wide");
     std::string fuse;
     c.text("fuse", fuse, "compute so many iterations in one pass over the plate; 0: as many as fit");
+    c.count("commit-every", o.commit_every, 0, 1'000'000,
+            "commit both plates after so many iterations: a run with --keep that is killed goes on from there with "
+            "--stage compute");
     o.add_to(c);
     if (!c.parse(argc, argv)) return 0;
     if (!fuse.empty()) o.fuse = examples::parse_quantity("fuse", fuse, false);
     if (o.fuse && o.vm != "none")
       throw examples::bad_option("--fuse " + fuse + " with --vm " + o.vm +
                                  ": rivals run the plain loop; leave out one of the two");
+    if (o.commit_every != 0 && (o.fuse || o.vm != "none"))
+      throw examples::bad_option("--commit-every " + std::to_string(o.commit_every) + " with --" +
+                                 (o.fuse ? "fuse" : "vm") + ": only the plain loop commits; leave out one of the two");
     o.quiet = o.quiet || !all.leads();
     if (o.type == "f8") return run_with<jacobi::heated_plate>(o, all);
     if (o.iterations > jacobi::integer_plate::max_iterations)

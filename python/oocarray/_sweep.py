@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _of_sweeps: Conversions = {
     **{name: how for name, how in common.items() if name != "memory"}, "fuse": count, "width": count, "piece": count,
+    "commit_every": count, "steps_before": count,
 }
 
 
@@ -92,6 +93,11 @@ def sweep(
         Into parts of how many indices of their first dimension slabs are cut; 0: they are where that costs less.
     piece : int
         About how many elements a kernel computes at once; 0: 32768.
+    commit_every : int
+        Commit the arrays that are written after so many passes, and after the last one (`commit`); 0: not at all.  The
+        commit's attribute ``steps`` is `steps_before` and the steps done since.
+    steps_before : int
+        Those that earlier sweeps have done.
     threads, mark, progress
         See this module.
 

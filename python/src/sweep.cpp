@@ -170,6 +170,8 @@ py::dict sweep(const std::vector<array_handle>& from, const std::vector<array_ha
                .mark = call.mark(),
                .width = option<std::size_t>(options, "width", 0),
                .piece = option<std::size_t>(options, "piece", 0),
+               .commit_every = option<std::size_t>(options, "commit_every", 0),
+               .steps_before = option<std::size_t>(options, "steps_before", 0),
                .progress = [&](const pass_progress& p) { return call.tell(p); }};
   kernel_program program(call, r, std::move(types), of_program);
   const sweep_statistics s = call.run([&] { return detail::run_sweep(r, program); });

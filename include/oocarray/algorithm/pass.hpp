@@ -14,7 +14,8 @@
 // their old nor their new elements.  With `mark` their files say so (EBUSY on opening, see
 // open_unfinished), from before the first write until everything is durable.  An exception, of the
 // store or of the program's functions, and the death of the process leave the mark; so does
-// cancelling.
+// cancelling.  Arrays with commits (commit.hpp) need no mark: roll_back(), or the next opening, gives what they held
+// before.
 //
 // *Ranks.*  `mark` and `reproducible`, boxes and permutations must be the same on all ranks; where they are not, all
 // throw usage_error (errc::not_together) before anything is written.  `threads`, `memory` and `progress` may differ.

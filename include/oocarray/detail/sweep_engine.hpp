@@ -44,6 +44,11 @@ struct sweep_options {
   std::size_t width = 0;
   /// About how many elements a thread computes at once; a reduction depends on it.  0: 16384.
   std::size_t piece = 0;
+  /// Commit the arrays that are written (commit.hpp) after so many passes, and after the last one; 0: not at all.  They
+  /// are made with options.commits.  The commit's attribute `steps` says how many steps are done: those before the
+  /// sweep, which `steps_before` says, and those of the sweep.
+  std::size_t commit_every = 0;
+  std::size_t steps_before = 0;
   /// Called now and then within the passes, at most about a thousand times, with the bytes of the arrays that
   /// have been read and written on this rank (each counted once a pass, without ghosts and borders).  False: stop
   /// as soon as what is on its way has arrived, and throw ooc::error (std::errc::operation_canceled), on ranks on

@@ -43,6 +43,7 @@ void array_ranks::resize_first(std::size_t extent) const {
 void array_ranks::roll_back() const { roll_back_array(array_); }
 
 void array_ranks::set_in_progress(std::string_view what) const {
+  if (array_.local().file().entry().commit) return;  // who opens it next finds the last commit
   array_.local().check_writable("be marked");
   array_.group().together("marking '" + array_.path() + "'", [&] {
     if (array_.rank() == 0) array_.local().file().set_in_progress(what);

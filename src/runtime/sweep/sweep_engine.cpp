@@ -14,6 +14,7 @@
 #include "runtime/algorithm/algorithm_call.hpp"
 #include "runtime/algorithm/lent_memory.hpp"
 #include "runtime/pager/pager.hpp"
+#include "runtime/ranks/array_commit.hpp"
 #include "runtime/ranks/shared_array.hpp"
 #include "runtime/sweep/cut_sweep.hpp"
 #include "runtime/sweep/mapped_slabs.hpp"
@@ -61,9 +62,14 @@ class sweep_run {
 
   sweep_statistics run() {
     call_.must_agree(", fuse " + std::to_string(request_.options.fuse) + ", told every " +
-                     std::to_string(request_.every) + ", piece " + std::to_string(request_.options.piece));
+                     std::to_string(request_.every) + ", piece " + std::to_string(request_.options.piece) +
+                     ", commit every " + std::to_string(request_.options.commit_every));
     call_.together([] {});
-    if (request_.steps == 0) return copied();
+    if (request_.steps == 0) {
+      copy();
+      commit_pass(true);
+      return done_;
+    }
     if (leader_.facts().extents[0] == 0) return done_;
     done_.fuse = choose_levels();
     plan_.levels = done_.fuse;
@@ -84,6 +90,7 @@ class sweep_run {
       done_.steps += plan_.levels;
       ++done_.passes;
       if (done_.steps == stop && (request_.every != 0 || stop == request_.steps)) go_on = program_.report(stop);
+      commit_pass(!go_on || done_.steps == request_.steps);
     }
     cuts_.reset();  // drops the blocks of what was written past them
     call_.finish();
@@ -116,6 +123,12 @@ class sweep_run {
         call_.refuse("the coefficient '" + c.array->facts().path + "' has other extents");
       if (written.count(c.array) != 0) call_.refuse("'" + c.array->facts().path + "' is a coefficient, and is written");
     }
+    if (request_.options.commit_every != 0)
+      for (const sweep_field& f : request_.fields)
+        if (!f.to->last_commit())
+          call_.refuse("'" + f.to->facts().path +
+                       "' was made without commits, and options.commit_every asks for them; make it with "
+                       "options.commits = true");
     if (request_.keeps_former &&
         (request_.fields.size() < 2 || request_.fields.front().element_size != request_.fields.back().element_size))
       call_.refuse("keeps_former() needs a second field, of elements as large as those of the first");
@@ -135,7 +148,7 @@ class sweep_run {
   }
 
   /// No steps: arrays that are written hold what was read.
-  sweep_statistics copied() {
+  void copy() {
     for (const sweep_field& f : request_.fields) {
       if (f.from == f.to) continue;
       const std::size_t dimensions = f.to->facts().extents.size();
@@ -148,13 +161,12 @@ class sweep_run {
       r.extents.assign(f.to->facts().extents.begin(), f.to->facts().extents.end());
       for (std::size_t k = 0; k < dimensions; ++k) r.permutation.push_back(k);
       r.options = {.threads = call_.threads(), .mark = request_.options.mark, .progress = request_.options.progress};
-      const pass_statistics copy = run_copy(r);
+      const pass_statistics copied = run_copy(r);
       done_.passes = 1;
-      done_.memory = std::max(done_.memory, copy.memory);
-      done_.bytes_read += copy.bytes_read;
-      done_.bytes_written += copy.bytes_written;
+      done_.memory = std::max(done_.memory, copied.memory);
+      done_.bytes_read += copied.bytes_read;
+      done_.bytes_written += copied.bytes_written;
     }
-    return done_;
   }
 
   std::size_t slab_bytes() const {
@@ -293,6 +305,16 @@ class sweep_run {
       else
         a.ranks().sync_halo(plan_.levels * geometry_.radius());
     }
+  }
+
+  void commit_pass(bool last) {
+    const std::size_t every = request_.options.commit_every;
+    if (every == 0 || (!last && done_.passes % every != 0)) return;
+    cuts_.reset();  // it has the files as they were
+    std::vector<shared_array*> all;
+    for (array_core* a : written_by(request_)) all.push_back(&a->shared());
+    commit_arrays(all, {{"steps", std::to_string(request_.options.steps_before + done_.steps)}});
+    if (cut_ && !last) begin_cut();
   }
 
   void begin_cut() {

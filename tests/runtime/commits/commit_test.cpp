@@ -5,6 +5,8 @@
 #include <numeric>
 
 #include "oocarray/algorithm/copy.hpp"
+#include "oocarray/algorithm/elementwise.hpp"
+#include "oocarray/algorithm/sweep.hpp"
 #include "oocarray/any_array.hpp"
 #include "oocarray/file.hpp"
 #include "storage/service/store_core.hpp"
@@ -151,6 +153,69 @@ TEST_CASE("files of arrays with commits are read as of the last one, and written
   CHECK(f.read_at(0, std::as_writable_bytes(std::span(&first, 1))) == sizeof first);
   CHECK(first == 1);
   CHECK_THROWS_WITH(ooc::file::open(t.s, "a", file_access::read_write), Contains("with commits"));
+}
+
+namespace {
+
+/// What `steps` steps make of array `t.a`, whose element (i, j) was i * 70 + j.
+std::vector<int> swept(std::size_t steps) {
+  std::vector<int> now(100 * 70), next;
+  std::iota(now.begin(), now.end(), 0);
+  for (; steps > 0; --steps) {
+    next = now;
+    for (std::size_t i = 1; i < 99; ++i)
+      for (std::size_t j = 1; j < 69; ++j)
+        next[i * 70 + j] = (now[(i - 1) * 70 + j] + now[(i + 1) * 70 + j] + 3 * now[i * 70 + j - 1] + j) % 10007;
+    now.swap(next);
+  }
+  return now;
+}
+
+}  // namespace
+
+TEST_CASE("a sweep commits its passes, and one that is cut short goes on from the last of them") {
+  committed_arrays t;
+  std::iota(t.a.begin(), t.a.end(), 0);
+  commit({&t.a});
+  const std::size_t width = GENERATE(0, 20);
+  const auto rule = stencil({1, 1}, [](auto& out, const auto& in) {
+    for (auto j = out.lower(1); j < out.upper(1); ++j)
+      out[j] = static_cast<int>((in[-1][j] + in[1][j] + 3 * in[0][j - 1] + j) % 10007);
+  });
+  const sweep_options often{.fuse = 3, .width = width, .commit_every = 2};
+  // Passes of 3 steps end at 3, 6, 8; after the fourth nobody wants to go on.
+  CHECK_THROWS_WITH(sweep(t.a, 40,
+                          rule.after(1,
+                                     [](std::size_t step) {
+                                       if (step == 5) throw std::runtime_error("enough");
+                                       return true;
+                                     }),
+                          sweep_options{.fuse = 1, .width = width, .commit_every = 2}),
+                    Contains("enough"));
+  t.reopen();
+  CHECK(t.a.last_commit()->attributes.at("steps") == "4");
+  CHECK(std::ranges::equal(t.a, swept(4)));
+  sweep_options rest = often;
+  rest.steps_before = 4;
+  const auto done = sweep(t.a, 7, rule, rest);
+  CHECK(t.a.last_commit()->attributes.at("steps") == "11");
+  CHECK(t.a.last_commit()->number == 3 + (done.passes + 1) / 2);
+  t.reopen();
+  CHECK(std::ranges::equal(t.a, swept(11)));
+  array plain(t.rt, t.s, "plain", create, {100, 70});
+  CHECK_THROWS_WITH(sweep(plain, 2, rule, often), Contains("'plain'") && Contains("options.commits"));
+}
+
+TEST_CASE("an algorithm in place that is cut short leaves the last commit, and no mark") {
+  committed_arrays t;
+  std::iota(t.a.begin(), t.a.end(), 0);
+  commit({&t.a});
+  CHECK_THROWS(for_each(t.a, [](int& v) {
+    if (v == 5000) throw std::runtime_error("enough");
+    v = -1;
+  }));
+  t.reopen();
+  CHECK(std::ranges::equal(t.a, swept(0)));
 }
 
 TEST_CASE("what cannot be committed together is refused by its name, and nothing is committed") {
