@@ -52,6 +52,7 @@ json run_algorithms(const options& o);
 json run_patterns(const options& o);
 json run_policy(const options& o);
 json run_in_place(const options& o);
+json run_commit(const options& o);
 json run_mount(const options& o);
 
 inline constexpr bench_case cases[] = {
@@ -69,6 +70,7 @@ inline constexpr bench_case cases[] = {
     {"patterns", "what do other access patterns cost beside a mapped file?", run_patterns},
     {"policy", "what do the pager's choices come to beside textbook replacement?", run_policy},
     {"in_place", "what does a file cost that is used where it lies, beside an imported one?", run_in_place},
+    {"commit", "what do commits cost beside durable write-back, and beside copying everything?", run_commit},
 #ifdef OOC_BENCH_MOUNT
     {"mount", "what does a mounted store cost beside ooc::file and a mount of files in memory?", run_mount},
 #endif

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "storage/base/in_flight.hpp"
 #include "storage/base/refuse.hpp"
 
 namespace ooc::storage {
@@ -55,7 +56,9 @@ std::vector<opened_file> commit(store_core& store, std::span<const opened_file> 
                                 const std::map<std::string, std::string>& attributes) {
   using namespace std::chrono;
   check_given(attributes);
-  for (const opened_file& f : files) throw_if(f.file->prepare_objects());
+  in_flight prepared;
+  for (const opened_file& f : files) prepared.start([&](completion done) { f.file->prepare_objects(std::move(done)); });
+  throw_if(prepared.wait());
   calls::decide next{{}, duration_cast<nanoseconds>(system_clock::now().time_since_epoch()).count(), attributes};
   std::vector<opened_file> then;
   for (const opened_file& f : files) {

@@ -223,7 +223,9 @@ failure striped_file::permit_objects() const { return ask(every_stripe_index(*sh
 
 failure striped_file::remove_objects() const { return ask(every_stripe_index(*shape_), {io_kind::remove, shape_}); }
 
-failure striped_file::prepare_objects() const { return ask(every_stripe_index(*shape_), {io_kind::prepare, shape_}); }
+void striped_file::prepare_objects(completion done) const {
+  fan_out_to(all_, client_, every_stripe_index(*shape_), {io_kind::prepare, shape_}, std::move(done));
+}
 
 failure striped_file::roll_back_objects() const {
   return ask(every_stripe_index(*shape_), {io_kind::roll_back, shape_});

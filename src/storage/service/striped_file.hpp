@@ -69,7 +69,7 @@ class striped_file {
   failure permit_objects() const;
   failure remove_objects() const;
   /// Of a file with commits; also on nodes that had bytes of it and have none now.
-  failure prepare_objects() const;
+  void prepare_objects(completion done) const;
   failure roll_back_objects() const;
 
   /// Whether the metadata are known to say that no stripe object may be missing; see store_core::sync_entry().
