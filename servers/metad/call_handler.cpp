@@ -103,7 +103,11 @@ wire::call_reply call_handler::answer(const caller& from, const wire::sent_call&
 
 template <class Call>
 void call_handler::answer(question& q, const Call& c) {
-  if constexpr (std::is_same_v<Call, calls::set_size>) require_size_lease(q, c.id);
+  if constexpr (std::is_same_v<Call, calls::set_size>) require_lease(q, c.id, lease_kind::size);
+  // Who has written since the caller lost it must not find his bytes in the caller's commit.
+  if constexpr (std::is_same_v<Call, calls::roll_back>) require_lease(q, c.id, lease_kind::exclusive_writer);
+  if constexpr (std::is_same_v<Call, calls::decide>)
+    for (const auto& f : c.files) require_lease(q, f.id, lease_kind::exclusive_writer);
   q.reply.answer = q.as.answer(c);
 }
 
@@ -209,14 +213,14 @@ void call_handler::answer(question& q, const wire::drop_lease& c) {
   leases_.drop(q.from.client, c.number, c.unsettled);
 }
 
-void call_handler::require_size_lease(question& q, file_id id) const {
-  if (leases_.holds(q.from.client, id, lease_kind::size)) return;
+void call_handler::require_lease(question& q, file_id id, lease_kind kind) const {
+  if (leases_.holds(q.from.client, id, kind)) return;
   const entry e = q.as.find(id);
   if (!may_write(q.from.who, e)) return;  // is refused for that
   throw io_error(std::make_error_code(std::errc::timed_out),
-                 "'" + e.path +
-                     "': nothing was changed: this client does not hold the lock of the file's size, which it "
-                     "loses where the server has not heard of it for too long; look at the file before you "
+                 "'" + e.path + "': nothing was changed: this client does not hold " +
+                     (kind == lease_kind::size ? "the lock of the file's size" : "the claim to write it") +
+                     ", which it loses where the server has not heard of it for too long; look at the file before you "
                      "change it again");
 }
 

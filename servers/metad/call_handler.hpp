@@ -69,8 +69,8 @@ class call_handler {
   void add_capability(question& q, const Call& c);
   /// For the file as `e` has it; a right to remove needs no more of it than its id.
   void give_capability(question& q, const storage::entry& e, std::uint32_t rights);
-  /// Throws ETIMEDOUT where the caller may write the file and does not hold its size lease.
-  void require_size_lease(question& q, file_id id) const;
+  /// Throws ETIMEDOUT where the caller may write the file and does not hold this lease of it.
+  void require_lease(question& q, file_id id, wire::lease_kind kind) const;
 
   const std::function<storage::claim_holder(const client_key&)> described_;
   storage::served_metadata metadata_;

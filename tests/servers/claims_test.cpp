@@ -8,8 +8,10 @@
 #include <functional>
 #include <string>
 
+#include "oocarray/commit.hpp"
 #include "oocarray/file.hpp"
 #include "oocarray/ooc_array.hpp"
+#include "storage/service/store_core.hpp"
 #include "support/cluster_fixture.hpp"
 #include "support/pauses.hpp"
 #include "support/soon.hpp"
@@ -130,6 +132,38 @@ TEST_CASE("who has lost his claim to an array stores nothing over the bytes of t
       }
       CHECK(plate.first_of_all_equal() == 3);
     }
+}
+
+TEST_CASE("who has lost his claim to an array with commits makes none of what another writes there") {
+  served_plate plate;
+  {
+    runtime rt({.memory = memory});
+    array a(rt, store::open(plate.servers.url()), "plate", create, {length}, {.commits = true, .replace = true});
+    fill(a, 1);
+    commit({&a});
+  }
+  other_writer lost(plate.servers.url(), {}, [](array& a) { commit({&a}); });
+  lost.wait_until_open();
+  lost.lose(plate.servers.metad());
+  {
+    runtime rt({.memory = memory});
+    const store s = store::open(plate.servers.url());
+    array a(rt, s, "plate", ooc::open, {.wait_for_writer = 30s});
+    CHECK(a[0] == 1);
+    fill(a, 3);
+    a.writeback();
+    const std::string said = lost.end();
+    CHECK(said.find("'plate'") != std::string::npos);
+    // As if it had prepared the nodes before.
+    const store other = store::open(plate.servers.url());
+    auto& metadata = other.core()->metadata();
+    const auto id = metadata.lookup("plate").id;
+    CHECK_THROWS_WITH(metadata.ask(storage::calls::decide{{{id, 1}}, 1, {}}), Catch::Contains("the claim to write it"));
+    CHECK_THROWS_WITH(metadata.ask(storage::calls::roll_back{id}), Catch::Contains("the claim to write it"));
+    commit({&a});
+    CHECK(a.last_commit()->number == 2);
+  }
+  CHECK(plate.first_of_all_equal() == 3);
 }
 
 TEST_CASE("who shares an array and has lost his claim stores nothing where another writes it alone") {

@@ -338,10 +338,14 @@ TEST_CASE("several files get their next commit in one step, or none of them does
   };
   CHECK(resized(ids[0], 6000));
   m->set_attribute("a", "k", "then");
+  const auto claimed = [&] { return std::pair(m->claim_writer(ids[0], false), m->claim_writer(ids[1], false)); };
+  auto claims = claimed();
   m->ask(calls::decide{{{ids[0], 0}, {ids[1], 0}}, 77, {{"step", "1"}}});
   CHECK(resized(ids[0], 7000));
   m->set_attribute("a", "k", "now");
+  claims = {};
   m.open();
+  claims = claimed();
   const entry now = m->open("a", true), then = m->open("a", false);
   CHECK(now.size == 7000);
   CHECK(now.attributes.at("k") == "now");
@@ -366,6 +370,7 @@ TEST_CASE("several files get their next commit in one step, or none of them does
   CHECK(m->find(ids[0]).attributes.at("k") == "then");
   CHECK(m->find(ids[0]).commit->number == 1);
   m->commit(m->create("without", plain()).id);
+  const auto third = m->claim_writer(m->lookup("without").id, false);
   CHECK(failure_code(
             [&] {
               m->ask(calls::decide{{{m->lookup("without").id, 0}}, 1, {}});

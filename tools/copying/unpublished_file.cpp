@@ -34,6 +34,7 @@ void unpublished_file::publish(const std::map<std::string, std::string>& attribu
     if (!std::exchange(named_, true)) core_.commit(file);
     for (const auto& [key, value] : attributes) core_.metadata().set_attribute(passing_, key, value);
     if (file.meta.commit) {
+      const auto claim = core_.claim_unused(file.meta, "committed");
       file = core_.refresh(file);
       (void)storage::commit(core_, {&file, 1}, given);
     }
