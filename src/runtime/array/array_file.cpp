@@ -84,6 +84,8 @@ void array_file::open(writing w, std::chrono::milliseconds patience,
   const auto take = [&](const storage::entry& e) {
     // Of one with commits others may have written what will be taken back.
     check(e.commit ? store_->metadata().find(e.id, true) : e);
+    // What is committed does not change under who reads it, whoever writes.
+    if (e.commit && w == writing::no) return storage::claim_taker::result::none;
     claim(e, e.commit && w == writing::shared ? writing::exclusive : w, patience);
     if (claim_.taken() == storage::claim_taker::result::waited)
       check(store_->metadata().find(e.id, e.commit.has_value()));

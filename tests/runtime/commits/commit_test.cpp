@@ -173,6 +173,25 @@ std::vector<int> swept(std::size_t steps) {
 
 }  // namespace
 
+TEST_CASE("a program may read the last commit of an array that it writes") {
+  committed_arrays t;
+  fill(t.a, 1);
+  commit({&t.a});
+  fill(t.a, 2);
+  t.a.resize(120);
+  const array seen(t.rt, t.s, "a", open_read_only), again(t.rt, t.s, "a", open_read_only);
+  CHECK(seen.extent(0) == 100);
+  CHECK(value_of_all(seen) == 1);
+  fill(t.a, 3);
+  t.a.writeback();
+  CHECK(value_of_all(again) == 1);
+  CHECK(seen.last_commit()->number == 1);
+  commit({&t.a});
+  const array next(t.rt, t.s, "a", open_read_only);
+  CHECK(next.extent(0) == 120);
+  CHECK(value_of_all(next) == 3);
+}
+
 TEST_CASE("a sweep commits its passes, and one that is cut short goes on from the last of them") {
   committed_arrays t;
   std::iota(t.a.begin(), t.a.end(), 0);
