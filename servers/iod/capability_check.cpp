@@ -74,6 +74,9 @@ failure capability_check::check(const std::string& capability, storage::shape_pt
   if (rights == wire::right_resize && f.size > c.geometry.size)
     return refuse(EACCES, "the request is for " + std::to_string(f.size) + " bytes, the capability for at most " +
                               std::to_string(c.geometry.size));
+  if (f.size > c.geometry.size && f.at_commit)  // what was signed last is of a later one, which has less
+    return {errc::conflict,
+            "'" + f.name + "': commit " + std::to_string(f.commit) + " is no longer kept; open it again"};
   if (f.size > c.geometry.size) {
     auto smaller = std::make_shared<storage::file_shape>(f);
     smaller->size = c.geometry.size;

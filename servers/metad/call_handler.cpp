@@ -167,6 +167,7 @@ void call_handler::answer(question& q, const calls::capability& c) {
   }
   if (made && made->by_caller) return give_capability(q, made->meta, c.rights & maker_rights);
   entry e = made ? made->meta : q.as.find(c.id);
+  if (e.commit) e.size = std::max(e.size, q.as.find(c.id, true).size);  // for who reads the last commit
   const bool resizes = (c.rights & right_resize) != 0;
   const std::uint32_t wanted = resizes ? right_write : c.rights & (right_read | right_write);
   const std::uint32_t rights = q.from.who.uid == e.owner ? wanted : granted(q.from.who, e, wanted);

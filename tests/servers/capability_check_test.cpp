@@ -77,6 +77,15 @@ TEST_CASE("a file has no more bytes for a request than were signed") {
   CHECK(c.refused(given, c.file(50'000), right_resize) == 0);
 }
 
+TEST_CASE("a commit that has more bytes than were signed is no longer there") {
+  checked c;
+  auto f = std::make_shared<storage::file_shape>(*c.file(200'000));
+  f->commits = f->at_commit = true;
+  shape_ptr shape = f;
+  CHECK(c.check.check(c.capability(right_read), shape, right_read, c.me).code == errc::conflict);
+  CHECK(shape->size == 200'000);
+}
+
 TEST_CASE("what was good when it came outlives its expiry only while it cannot be renewed") {
   checked c;
   const shape_ptr f = c.file(100'000);

@@ -104,7 +104,7 @@ void array_file::make_durable() const {
 void array_file::make_entry_durable() const { store_->sync_entry(opened_); }
 
 std::map<std::string, std::string> array_file::attributes() const {
-  return store_->metadata().find(entry().id, entry().at_commit).attributes;
+  return entry().at_commit ? entry().attributes : store_->metadata().find(entry().id).attributes;
 }
 
 void array_file::set_attribute(std::string_view key, std::string_view value) const {

@@ -154,6 +154,12 @@ opened_file opened_as(store_core& store, entry e, open_mode mode, const claim_ta
 opened_file found_again(store_core& store, const entry& e) {
   entry now = store.metadata().find(e.id, e.at_commit);
   now.claim = e.claim;
+  if (e.at_commit && now.commit->number != e.commit->number) {  // who reads a commit stays with it
+    now.size = e.size;
+    now.array.extents = e.array.extents;
+    now.attributes = e.attributes;
+    now.commit = e.commit;
+  }
   return store.opened(std::move(now));
 }
 

@@ -123,6 +123,8 @@ TEST_CASE("a reader sees the last commit while the writer goes on, and is told w
   CHECK(read() == std::vector<int>(100 * 70, 1));
   CHECK(t.s.core()->metadata().open("a", false).attributes.at("state") == "first");
   commit({&t.a});
+  CHECK(reader.size() == 100 * 70 * sizeof(int));
+  CHECK(read() == std::vector<int>(100 * 70, 1));
   const storage::opened_file second = t.s.core()->open("a", storage::open_mode::read);
   CHECK(second.meta.size == 120 * 70 * sizeof(int));
   CHECK(second.meta.attributes.at("state") == "second");
