@@ -6,8 +6,9 @@
 //                           array that was written in the same way
 //     update_over_plain     updates of 4 KiB at random places of an array of four times the budget, a commit each
 //                           2 s: updates a second / those of a plain array with writeback(durable) each 2 s
-//     checkpoint_over_copy  an array of 16 times the budget of which 10 % have changed, in pieces of 1 MiB: time of
-//                           writing all of it to a new file, which is synced / time of the commit
+//     checkpoint_over_copy  an array of 16 times the budget of which 10 % have changed, in pieces of 1 MiB, most of
+//                           which have left memory by then: time of writing all of it to a new file, which is synced /
+//                           time of the commit
 //     small_commits_per_s   commits of one array of a block, on a local store
 //     served_commits_per_s  commits of 64 arrays of a block each, on 4 I/O servers of this machine
 #include "oocarray/commit.hpp"
@@ -114,7 +115,7 @@ json updates(const std::filesystem::path& folder, std::uint64_t budget, bool com
       for (double now = 0; now < seconds;) {
         now += seconds_of([&] {
           for (int k = 0; k < 256; ++k, ++done) {
-            const std::size_t first = random() % (a.size() / piece) * piece;
+            const std::size_t first = random.below(a.size() / piece) * piece;
             for (std::size_t i = first; i < first + piece; ++i) a[i] += 1;
           }
         });
@@ -152,7 +153,7 @@ json checkpoint(const std::filesystem::path& folder, std::uint64_t budget) {
     random_numbers random(3);
     const auto change = [&] {
       for (std::size_t k = 0; k < a.size() / piece / 10; ++k) {
-        const std::size_t first = random() % (a.size() / piece) * piece;
+        const std::size_t first = random.below(a.size() / piece) * piece;
         for (std::size_t i = first; i < first + piece; ++i) a[i] += 1;
       }
     };

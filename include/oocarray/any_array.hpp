@@ -113,6 +113,7 @@ class any_array : public array_base {
   /// As in ooc_array.  With memory_layout::right too other extents than the first can change where the file allows
   /// it, but then elements move in memory: data() and strides() are to be asked for anew.
   void resize(std::span<const std::size_t> extents) { core().ranks().resize(extents, true); }
+  /// As in ooc_array; of extents, memory and views as resize().
   void roll_back() { core().ranks().roll_back(); }
 
  private:

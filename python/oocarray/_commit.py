@@ -83,7 +83,8 @@ def transaction(*arrays: Array, **attributes: Any) -> Iterator[Dict[str, Any]]:
     try:
         yield given
     except BaseException:
-        for a in arrays:
-            a.roll_back()
+        with contextlib.ExitStack() as all_of_them:  # also where one cannot be
+            for a in arrays:
+                all_of_them.callback(a.roll_back)
         raise
     commit(*arrays, **given)

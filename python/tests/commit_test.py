@@ -52,6 +52,20 @@ def test_a_transaction_commits_at_its_end_and_takes_back_at_an_exception(two):
     assert u.last_commit.number == 1 and np.all(u[...] == 1) and v.shape == (100, 70)
 
 
+def test_where_one_array_cannot_be_taken_back_the_others_are(two, store):
+    fixed = store.create("fixed", 10, commits=True)
+    u, v = two
+    ooc.commit(u, v, fixed)
+    with pytest.raises(BufferError, match="'u'"):
+        with ooc.transaction(u, v, fixed):
+            view = u[...]
+            v[...] = 1
+            fixed[...] = 1
+            1 / 0
+    assert np.all(v[...] == 0) and np.all(fixed[...] == 0)
+    del view
+
+
 def test_views_of_an_array_that_may_be_resized_keep_it_from_being_rolled_back(two, store):
     u, _ = two
     view = u[...]

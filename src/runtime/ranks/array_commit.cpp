@@ -71,8 +71,7 @@ bytes commit_files(std::span<shared_array* const> arrays, const std::map<std::st
     told.number(1).number(static_cast<std::uint64_t>(then.front().meta.commit->time_ns));
   } catch (const storage::commit_in_doubt& e) {
     const std::string_view what = e.what();
-    told.number(0).number(static_cast<std::uint64_t>(e.code().value()));
-    told.bytes(std::as_bytes(std::span(what.data(), what.size())));
+    told.number(0).bytes(std::as_bytes(std::span(what.data(), what.size())));
   }
   return told.take();
 }
@@ -103,17 +102,17 @@ void commit_arrays(std::span<shared_array* const> arrays, const std::map<std::st
                                   [&] { return group.rank() == 0 ? commit_files(arrays, attributes) : bytes{}; });
   storage::unpacker told(all.front());
   const bool made = told.number() != 0;
-  const std::uint64_t number = told.number();
   if (made) {
+    const auto time_ns = static_cast<std::int64_t>(told.number());
     for (shared_array* a : arrays) {
       storage::entry e = a->local().file().entry();
-      e.commit = {e.commit->number + 1, static_cast<std::int64_t>(number), attributes};
+      e.commit = {e.commit->number + 1, time_ns, attributes};
       use(*a, a->local().file().store()->opened(std::move(e)));
     }
     return;
   }
   const auto what = told.bytes();
-  const failure why{std::error_code(static_cast<int>(number), std::generic_category()),
+  const failure why{std::make_error_code(std::errc::timed_out),
                     std::string(reinterpret_cast<const char*>(what.data()), what.size())};
   for (shared_array* a : arrays) {
     const array_file& f = a->local().file();

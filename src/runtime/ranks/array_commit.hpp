@@ -1,7 +1,7 @@
 // Commits of arrays, and the way back to the last one.
 //
 // Both begin with what brings all ranks to the same state: a sync, or forgetting everything.  Then rank 0 alone asks
-// the nodes and the metadata service (store_core::commit), and tells the others what has come of it.  Between a commit
+// the nodes and the metadata service (storage::commit), and tells the others what has come of it.  Between a commit
 // that is prepared and the answer nothing may be written; where the answer does not come, the arrays get nodes that
 // refuse everything.
 //

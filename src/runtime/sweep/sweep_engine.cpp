@@ -65,12 +65,11 @@ class sweep_run {
                      std::to_string(request_.every) + ", piece " + std::to_string(request_.options.piece) +
                      ", commit every " + std::to_string(request_.options.commit_every));
     call_.together([] {});
-    if (request_.steps == 0) {
-      copy();
+    if (request_.steps == 0 || leader_.facts().extents[0] == 0) {
+      if (request_.steps == 0) copy();
       commit_pass(true);
       return done_;
     }
-    if (leader_.facts().extents[0] == 0) return done_;
     done_.fuse = choose_levels();
     plan_.levels = done_.fuse;
     if (cut_) begin_cut();

@@ -36,10 +36,7 @@ void begin_commits(sqlite::connection& c, file_id id) {
       id);
 }
 
-bool has_commits(sqlite::connection& c) {
-  query q(c, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'last_commit'");
-  return q.next();
-}
+bool has_commits(sqlite::connection& c) { return has_table(c, "last_commit"); }
 
 void read_last_commit(sqlite::connection& c, entry& e) {
   if (!has_commits(c)) return;

@@ -136,10 +136,7 @@ namespace {
 
 // The table comes with the first cut.
 void read_cuts(sqlite::connection& c, entry& e) {
-  {
-    query q(c, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'cut'");
-    if (!q.next()) return;
-  }
+  if (!has_table(c, "cut")) return;
   query q(c, "SELECT number FROM cut WHERE entry = ?", e.id);
   if (q.next()) e.cuts += q.unsigned_integer(0);
 }

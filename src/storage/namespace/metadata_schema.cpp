@@ -151,6 +151,11 @@ std::string unknown_features(const std::string& features) {
 
 }  // namespace
 
+bool has_table(sqlite::connection& c, const char* name) {
+  sqlite::query q(c, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", std::string_view(name));
+  return q.next();
+}
+
 void use_feature(sqlite::connection& c, const char* feature) {
   std::string features;
   {

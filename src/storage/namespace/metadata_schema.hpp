@@ -16,6 +16,9 @@ inline constexpr const char* metadata_file_name = "metadata.sqlite";
 inline constexpr std::int64_t metadata_application_id = 0x4f4f4341;  // "OOCA"
 inline constexpr std::int64_t metadata_schema_version = 2;
 
+/// Some tables come with the first row of theirs.
+bool has_table(sqlite::connection& c, const char* name);
+
 // Features that a store may require its readers to know (`required_features`).
 inline constexpr const char* feature_links = "links";              // the table `link` is in use
 inline constexpr const char* feature_kinds = "kinds";              // entries that are neither folder nor file
