@@ -30,6 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       case 1: return wire::decode_answer(storage::io_kind::verify, body, answer);
       case 2: return wire::decode_answer(storage::io_kind::list, body, answer);
       case 3: return (void)wire::decode_fence(body);
+      case 5: return wire::decode_answer(storage::io_kind::find_changes, body, answer);
       case 4: return (void)wire::decode_statistics(body);
       default:  // the one that has the most to get wrong
         return (void)wire::decode_io_request(body);

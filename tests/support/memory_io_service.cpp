@@ -87,6 +87,9 @@ failure memory_io_service::carry_out(const node_call& c) {
   switch (c.kind) {
     case io_kind::prepare: object.commits[c.file->commit + 1] = object.bytes; return {};
     case io_kind::roll_back: object.bytes = object.commits[c.file->commit]; return {};
+    case io_kind::find_changes:
+      if (!object.bytes.empty()) c.answer->ranges = {{0, object.bytes.size()}};
+      return {};
     case io_kind::verify: c.answer->report.chunks = (object.bytes.size() + chunk_size - 1) / chunk_size; return {};
     case io_kind::remove:
       capacity_ += object.reserved;

@@ -11,7 +11,13 @@ int run_cp(const command& self, const std::vector<std::string>& arguments) {
   line.recursive_option("folders with everything in them");
   add_transfer_options(line);
   add_salvage_option(line);
+  line.option()("since", po::value<std::string>()->value_name("COMMIT"),
+                "where DESTINATION is a copy of this commit of SOURCE ('copied': of whichever), copy only what has "
+                "changed since; whatever happens, it is then at that commit or at the last one");
   if (!line.parse(arguments)) return success;
+  for (const char* other : {"flatten", "salvage"})
+    if (line.has("since") && line.has(other))
+      throw usage_mistake("--since brings copies of commits up to date, and does not go with --" + std::string(other));
   failures bad;
   const auto all = transfers(line, true, bad);
   for (const transfer& t : all)

@@ -46,7 +46,7 @@ _ooc() {
       truncate) options+=" --size --no-create --sf --nn --sn" ;;
       stat|info) options+=" --json" ;;
       rm|chmod|chown) options+=" --recursive" ;;
-      cp) options+=" --from --to --recursive --salvage --no-clobber --skip-existing --force --sf --nn --sn --commits --flatten --buffer --quiet" ;;
+      cp) options+=" --from --to --recursive --salvage --since --no-clobber --skip-existing --force --sf --nn --sn --commits --flatten --buffer --quiet" ;;
       mv) options+=" --from --to --no-clobber --skip-existing --force --sf --nn --sn --commits --flatten --buffer --quiet" ;;
       mkdir) options+=" --parents" ;;
       import) options+=" --format --dataset --box --missing-as-fill --memory --type --shape --offset --transpose --append --at --force --tile --max-extents --sf --nn --sn --sparse --commits --buffer --quiet" ;;

@@ -1,6 +1,7 @@
 #include "copying/copying.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -275,6 +276,17 @@ void copy_bytes(byte_source& source, byte_target& target, std::uint64_t buffer, 
 
 namespace {
 
+/// 0: whichever commit the copy is of.
+std::uint64_t since_of(const command_line& line) {
+  const std::string given = line.text("since");
+  if (given == "copied") return 0;
+  std::uint64_t commit = 0;
+  const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), commit);
+  if (error != std::errc() || end != given.data() + given.size() || commit == 0)
+    throw usage_mistake("--since is the number of a commit, from 1, or 'copied', not '" + given + "'");
+  return commit;
+}
+
 /// Parts of the copy that are filled, for want of the bytes, are left to `p` and `bad`, too.
 void copy_file(const command_line& line, const transfer& t, std::uint64_t buffer, progress* bar, plan& p,
                failures& bad) {
@@ -284,7 +296,9 @@ void copy_file(const command_line& line, const transfer& t, std::uint64_t buffer
     source->rescue = &*rescue;
     buffer = std::max(rescue->element_size(), buffer / rescue->element_size() * rescue->element_size());
   }
-  const auto target = t.to->make(t.target, *source);
+  std::unique_ptr<byte_target> target;
+  if (line.has("since") && t.exists && source->meta.commit) target = t.to->update(t.target, *source, since_of(line));
+  if (!target) target = t.to->make(t.target, *source);
   copy_bytes(*source, *target, buffer, bar);
   target->publish();
   if (!rescue || !rescue->lost_any()) return;

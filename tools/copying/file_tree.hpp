@@ -29,6 +29,10 @@ class byte_source {
   virtual std::uint64_t skip() { return 0; }
   /// After skip(): so many bytes follow before there may be something to skip again.
   virtual std::uint64_t together() const { return meta.size; }
+  /// Of a source with an origin(): leaves out, too, what its last commit has from the earlier commit `since`.
+  virtual void leave_out_before(std::uint64_t /*since*/) {}
+  /// Of an array with commits in a store: which file of all stores it is; otherwise empty.
+  virtual std::string origin() const { return {}; }
   /// The entry of the file; of a stream the size is not known.
   storage::entry meta;
   bool is_stream = false;
@@ -59,6 +63,10 @@ class file_tree {
   virtual std::unique_ptr<byte_source> open(const storage::entry& e) = 0;
   /// A file like that of `from`, which outlives it, with all that this tree keeps of it.
   virtual std::unique_ptr<byte_target> make(const std::string& path, const byte_source& from) = 0;
+  /// The file that is at `path`, an earlier copy of the commits of `from`, to be given those of its bytes that `from`
+  /// does not leave out from then on.  `since`: the commit that it is a copy of; 0: whichever.  Null where it is
+  /// easier to copy everything; throws usage_error where it is no such copy.
+  virtual std::unique_ptr<byte_target> update(const std::string& path, byte_source& from, std::uint64_t since) = 0;
   /// Owner rights come first, so that the folder can be filled; finish_folder() sets what it has.
   virtual void make_folder(const std::string& path, const storage::entry& like) = 0;
   virtual void finish_folder(const std::string& path, const storage::entry& like) = 0;

@@ -130,6 +130,9 @@ class host_tree : public file_tree {
     if (path != "-") note_change(path);
     return made;
   }
+  std::unique_ptr<byte_target> update(const std::string& path, byte_source&, std::uint64_t) override {
+    throw usage_mistake("'" + path + "' is a plain file, and keeps no commits; without --since it is replaced");
+  }
   void make_folder(const std::string& path, const entry& like) override {
     if (::mkdir(path.c_str(), like.mode | 0700) != 0 && errno != EEXIST) fail(errno, path, "made");
     note_change(path);

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/named_path.hpp"
+#include "copying/commit_copy.hpp"
 #include "copying/file_tree.hpp"
 #include "copying/salvage.hpp"
 #include "copying/target_striping.hpp"
@@ -10,6 +11,7 @@
 #include "copying/unpublished_file.hpp"
 #include "oocarray/error.hpp"
 #include "storage/layout/box_requests.hpp"
+#include "storage/service/changed_bytes.hpp"
 #include "storage/service/store_core.hpp"
 
 namespace ooc::tool {
@@ -31,7 +33,14 @@ bool is_fill(std::span<const std::byte> slab, std::uint64_t at, const std::vecto
 
 class store_source : public byte_source {
  public:
-  explicit store_source(storage::opened_file f) : file_(std::move(f)) { meta = file_.meta; }
+  store_source(storage::opened_file f, const std::string& store_uuid)
+      : file_(std::move(f)), origin_(store_uuid + ":" + std::to_string(file_.meta.id)) {
+    meta = file_.meta;
+  }
+  std::string origin() const override { return meta.commit ? origin_ : ""; }
+  void leave_out_before(std::uint64_t since) override {
+    changes_.emplace(meta.striping, meta.size, file_.file->find_changes(since));
+  }
   std::size_t next(std::span<std::byte> out) override {
     const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), meta.size - at_));
     if (rescue)
@@ -41,17 +50,36 @@ class store_source : public byte_source {
     at_ += n;
     return n;
   }
-  // Tiles that are not part of the array: never written, or cut off.
   std::uint64_t skip() override {
-    if (!has_reserved_grid(meta.array)) return 0;
-    const std::uint64_t from = std::exchange(at_, storage::next_tiles(meta.array, at_).begin);
+    const std::uint64_t from = at_;
+    for (std::uint64_t before = meta.size; at_ != before;) {
+      before = at_;
+      at_ = next_part(1).begin;
+    }
     return at_ - from;
   }
   std::uint64_t together() const override {
-    return has_reserved_grid(meta.array) ? storage::next_tiles(meta.array, at_).end - at_ : meta.size - at_;
+    constexpr std::uint64_t enough = 64_MiB;
+    return next_part(enough).end - at_;
   }
 
  private:
+  struct part {
+    std::uint64_t begin, end;
+  };
+  /// What is to be copied at or behind at_: not tiles that are no part of the array (never written, or cut off), nor
+  /// what has not changed.  It ends where either may begin, and where it is `most` bytes long it may end, too.
+  part next_part(std::uint64_t most) const {
+    part p{at_, meta.size};
+    if (at_ < p.end && has_reserved_grid(meta.array)) {
+      const auto tiles = storage::next_tiles(meta.array, at_);
+      p = {tiles.begin, tiles.end};
+    }
+    if (!changes_) return p;
+    const auto changed = changes_->next(p.begin, most);
+    return changed ? part{changed->begin, std::min(p.end, changed->end)} : part{meta.size, meta.size};
+  }
+
   void read_what_is_left(std::size_t bytes, std::byte* out) {
     const std::uint64_t each = rescue->element_size(), first = at_ / each;
     rescue->read(first, first + bytes / each, rescue->usually_together(), first, out,
@@ -61,6 +89,8 @@ class store_source : public byte_source {
   }
 
   storage::opened_file file_;
+  const std::string origin_;
+  std::optional<storage::changed_bytes> changes_;
   std::uint64_t at_ = 0;
 };
 
@@ -96,7 +126,7 @@ class store_target : public byte_target {
   void publish() override {
     if (from_.is_stream)
       under_name(unpublished_.passing(), path_, [&] { unpublished_.file = core_.resize(unpublished_.file, at_, {}); });
-    unpublished_.publish(from_.meta.attributes, true, from_.meta.commit.value_or(storage::last_commit()).attributes);
+    unpublished_.publish(from_.meta.attributes, true, given_with_copy(from_, 1));
   }
 
  private:
@@ -124,7 +154,7 @@ class store_tree : public file_tree {
   std::vector<entry> list(const std::string& folder) override { return names_.list(folder); }
 
   std::unique_ptr<byte_source> open(const entry& e) override {
-    return std::make_unique<store_source>(core_.open(e.path, storage::open_mode::read));
+    return std::make_unique<store_source>(core_.open(e.path, storage::open_mode::read), core_.uuid());
   }
 
   std::unique_ptr<byte_target> make(const std::string& path, const byte_source& from) override {
@@ -144,6 +174,10 @@ class store_tree : public file_tree {
     f.commits = !f.array.extents.empty() && (from.meta.commit || line_.has("commits")) && !line_.has("flatten");
     f.striping = target_striping(line_, f.array, f.size, store_.nodes());
     return std::make_unique<store_target>(core_, path, from, std::move(f));
+  }
+
+  std::unique_ptr<byte_target> update(const std::string& path, byte_source& from, std::uint64_t since) override {
+    return update_copy(core_, names_.lookup(path), from, since);
   }
 
   void make_folder(const std::string& path, const entry& like) override {

@@ -21,6 +21,21 @@ failure commit_operations::end_changes(operation& op) {
   return e == 0 ? failure{} : no_places(op, e);
 }
 
+failure commit_operations::find_changes(operation& op) {
+  constexpr std::uint64_t region_bytes = checksum_file::region_chunks * chunk_size;
+  const std::uint64_t end = op.file->striping.object_size(op.stripe_index, op.file->size);
+  std::vector<node_range>& all = op.answer->ranges;
+  const int e = op.target->sides().find_changes(op.since, op.file->commit, [&](std::uint64_t region) {
+    const node_range r{region * region_bytes, std::min((region + 1) * region_bytes, end)};
+    if (r.begin >= end) return;
+    if (!all.empty() && (all.back().end == r.begin || all.size() == most_ranges))
+      all.back().end = r.end;
+    else
+      all.push_back(r);
+  });
+  return e == 0 ? failure{} : no_places(op, e);
+}
+
 int commit_operations::find(const operation& op, std::span<const chunk_range> chunks, chunk_places& places) const {
   return places.find(*op.target, chunks, op.file->at_commit ? op.file->commit : chunk_places::newest);
 }

@@ -18,6 +18,8 @@ class commit_operations : private node_messages {
 
   /// io_kind::prepare and roll_back; the whole stripe object is locked.
   failure end_changes(operation& op);
+  /// io_kind::find_changes; nobody prepares a commit.
+  failure find_changes(operation& op);
 
   /// For a read of these chunks.  EBADMSG without their locks may mean that they are being written.
   int find(const operation& op, std::span<const chunk_range> chunks, chunk_places& places) const;

@@ -45,6 +45,13 @@ std::uint64_t bytes_of(const std::vector<region>& regions) {
   return n;
 }
 
+failure list(const node_folder& folder, std::vector<file_id>& ids) {
+  const int e = folder.list(ids);
+  if (e == 0) return {};
+  const std::error_code code(e, std::generic_category());
+  return {code, "node " + folder.path().string() + ": listing its stripe objects failed: " + code.message()};
+}
+
 }  // namespace
 
 node_operations::node_operations(std::filesystem::path folder, bool direct_io, std::function<void(operation*)> resume)
@@ -63,12 +70,13 @@ step_result node_operations::step(operation& op, io_worker& w) {
     case io_kind::sync:
     case io_kind::prepare:
     case io_kind::roll_back: return whole(sync(op));
+    case io_kind::find_changes: return whole(find_changes(op));
     case io_kind::resize: return whole(resize(op, w));
     case io_kind::remove: return whole(remove(op));
     case io_kind::verify: return verify(op, w);
     case io_kind::create: op.result = create(op); break;
     case io_kind::permit: op.result = permit(op); break;
-    case io_kind::list: op.result = list(op); break;
+    case io_kind::list: op.result = list(folder_, op.answer->ids); break;
     case io_kind::find_locality: break;
   }
   return step_result::ended;

@@ -69,11 +69,11 @@ class node_operations : private node_messages {
   bool write(operation& op, io_worker& w);
   bool advance(operation& op);
   bool sync(operation& op);
+  bool find_changes(operation& op);
   bool resize(operation& op, io_worker& w);
   bool remove(operation& op);
   step_result verify(operation& op, io_worker& w);
   failure create(operation& op, bool durably = false);
-  failure list(operation& op);
   failure permit(operation& op);
 
   void delivered(operation& op);

@@ -13,6 +13,8 @@
 namespace ooc::storage {
 namespace {
 
+constexpr const char* without_commits = "the file was made without commits";
+
 // A verification goes on for so many chunks at a time.
 constexpr std::uint64_t verify_slice = 1024;
 
@@ -310,7 +312,7 @@ bool node_operations::sync(operation& op) {
   if (!op.claimed) {
     counters.add(&io_stats::syncs, op.kind == io_kind::roll_back ? 0 : 1);
     if (op.kind != io_kind::sync && !op.file->commits) {
-      op.result = refused(op, "the file was made without commits");
+      op.result = refused(op, without_commits);
       return true;
     }
     if (!begin(op)) return true;
@@ -320,20 +322,39 @@ bool node_operations::sync(operation& op) {
     }
     if (op.kind == io_kind::prepare && (op.result = commits_.lost_with_power(op))) return true;
     checksum_header h;
-    const bool clean = op.kind == io_kind::sync && op.target->read_header(h) == 0 && h.unsynced == boot_id{};
+    const bool durable = op.target->read_header(h) == 0 && h.unsynced == boot_id{};
+    const bool clean = op.kind == io_kind::sync && durable;
     if (!clean && op.target->read_only() != 0) {
       op.result = failed(op, op.target->read_only(),
                          "there are writes that are not durable yet, and its files may only be read");
       return true;
     }
     // The long part, with writers going on; then the rest with writers kept out.
-    if (const int e = clean || op.kind == io_kind::roll_back ? 0 : op.target->flush()) {
+    if (const int e = durable || op.kind == io_kind::roll_back ? 0 : op.target->flush()) {
       op.result = failed(op, e);
       return true;
     }
     if (!claim(op, {all_chunks}, !clean)) return false;
   }
   op.result = sync_claimed(op);
+  op.target->chunks().unlock(op.claim);
+  return true;
+}
+
+bool node_operations::find_changes(operation& op) {
+  if (!op.claimed) {
+    if (!op.file->commits) {
+      op.result = refused(op, without_commits);
+      return true;
+    }
+    if (!begin(op)) return true;
+    if (!claim(op, {all_chunks}, false)) return false;
+  }
+  range_locks::hold hold;
+  if (const int e = op.target->ranges().lock_chunks({}, hold))  // not while another process prepares a commit
+    op.result = failed(op, e, "locking the stripe object");
+  else
+    op.result = commits_.find_changes(op);
   op.target->chunks().unlock(op.claim);
   return true;
 }
@@ -450,13 +471,6 @@ failure node_operations::make_again(operation& op, std::uint64_t generation) {
   failure f = create(op, true);  // noting it as late would move the bounds of what may be lost
   op.file = wanted;
   return f;
-}
-
-failure node_operations::list(operation& op) {
-  const int e = folder_.list(op.answer->ids);
-  if (e == 0) return {};
-  const std::error_code code(e, std::generic_category());
-  return {code, "node " + folder_.path().string() + ": listing its stripe objects failed: " + code.message()};
 }
 
 }  // namespace ooc::storage

@@ -187,6 +187,7 @@ class plain_file_node final : public io_service {
       case io_kind::remove: return done(refusal("removed"));
       case io_kind::prepare: return done(refusal("committed"));
       case io_kind::roll_back: return done(refusal("rolled back"));
+      case io_kind::find_changes: return done(refusal("asked for changes"));
       case io_kind::verify: return done(refusal("verified: it has no checksums, and cannot be"));
     }
   }

@@ -92,6 +92,8 @@ struct checksum_header {
 
   /// Whether data may go out: a loss of power finds out that they were unsynced.
   bool says_unsynced(const boot_id& boot) const noexcept { return unsynced == boot && (flags & unsynced_known) != 0; }
+  /// All of it survives a loss of power, from its first sync on.
+  bool is_durable() const noexcept { return unsynced == boot_id{} && (flags & synced_once) != 0; }
   object_identity identity() const noexcept { return {store, id, stripe_index, sn, nn, sf, fill_bytes, fill_sum}; }
   /// Ends the claims that one that begins now does not go together with.  True where that changes something.
   bool end_claims_before(const write_claim& c) noexcept {

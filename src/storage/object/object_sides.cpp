@@ -87,11 +87,17 @@ int object_sides::change_present(const stripe_object& s, std::uint64_t region,
 
 int object_sides::prepare(stripe_object& s, std::uint64_t commit) {
   checksum_header h;
-  // Also where all has been synced since: pages of bits are written now.
-  if (const int e = s.mark_unsynced(h)) return e;
+  if (const int e = s.read_header(h)) return e;
   if (h.commit > commit) return ESTALE;
-  if (const int e = file_.prepare(commit, marks_of(s, h.chunks))) return e;
-  return s.settle_as_durable();
+  bool changed = false;
+  // Also where all has been synced since: pages of bits are written now.
+  const auto begin = [&] {
+    changed = true;
+    checksum_header marked;
+    return s.mark_unsynced(marked);
+  };
+  if (const int e = file_.prepare(commit, marks_of(s, h.chunks), begin)) return e;
+  return changed || !h.is_durable() ? s.settle_as_durable() : 0;
 }
 
 int object_sides::roll_back(stripe_object& s, std::uint64_t commit) {

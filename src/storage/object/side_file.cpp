@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
 #include <thread>
 
 #include "storage/base/whole_transfer.hpp"
@@ -136,6 +137,13 @@ int side_file::begin_group(std::uint64_t group) const noexcept {
   return 0;
 }
 
+// A chunk that is written changes sides, and only such.
+std::uint16_t side_file::age_in(const committed_page& next, const committed_page& before, std::uint64_t i) noexcept {
+  constexpr std::uint64_t most = std::numeric_limits<std::uint16_t>::max();
+  if (next.bits[i] != before.bits[i]) return 0;
+  return static_cast<std::uint16_t>(std::min(most, before.ages[i] + std::min(most, next.commit - before.commit)));
+}
+
 // --- all groups
 
 std::uint64_t side_file::bytes_for(std::uint64_t places) noexcept { return group_offset(groups_for(places)); }
@@ -153,8 +161,9 @@ int side_file::groups(std::uint64_t& count) const noexcept {
   return 0;
 }
 
-int side_file::prepare(std::uint64_t commit, const look_at_region& look) const {
+int side_file::prepare(std::uint64_t commit, const look_at_region& look, const std::function<int()>& begin) const {
   std::uint64_t count = 0;
+  bool begun = false;
   if (const int e = groups(count)) return e;
   for (std::uint64_t g = 0; g < count; ++g) {
     committed_copies copies;
@@ -172,11 +181,30 @@ int side_file::prepare(std::uint64_t commit, const look_at_region& look) const {
       next.bits[i] = presents[i].bits;
     }
     if (which == none) continue;
+    for (std::uint64_t i = 0; i < group_regions; ++i) next.ages[i] = age_in(next, copies[which], i);
     const committed_page& other = copies[1 - which];
     if (other.commit == next.commit && other.bits == next.bits) continue;  // as it was prepared before
     // The remains of an attempt that came to nothing must not count as this commit.
     if (next.bits == copies[which].bits && other.commit <= commit) continue;
+    if (const int e = begun ? 0 : begin()) return e;
+    begun = true;
     if (const int e = write_copy(g, 1 - which, next)) return e;
+  }
+  return 0;
+}
+
+int side_file::find_changes(std::uint64_t since, std::uint64_t commit,
+                            const std::function<void(std::uint64_t region)>& add) const {
+  std::uint64_t count = 0;
+  if (const int e = groups(count)) return e;
+  for (std::uint64_t g = 0; g < count; ++g) {
+    committed_copies copies;
+    unsigned which = none;
+    if (const int e = read_counting(g, commit, copies, which)) return e;
+    if (which == none) continue;
+    const committed_page& p = copies[which];
+    for (std::uint64_t i = 0; i < group_regions; ++i)
+      if (p.commit > since && p.ages[i] < p.commit - since) add(g * group_regions + i);
   }
   return 0;
 }

@@ -66,23 +66,32 @@ class side_file {
   /// Whether anything was ever written to a region, as other files say.
   using look_at_region = std::function<int(std::uint64_t region, bool& written)>;
   /// With the whole stripe object locked: the present bits of all groups become those of commit + 1.  It may be
-  /// repeated.
-  int prepare(std::uint64_t commit, const look_at_region& look) const;
-  /// With the whole stripe object locked: the bits of that commit become the present ones, durably.  It may be
   /// repeated.  `begin` is called before anything is changed.
+  int prepare(std::uint64_t commit, const look_at_region& look, const std::function<int()>& begin) const;
+  /// With the whole stripe object locked: the bits of that commit become the present ones, durably.  It may be
+  /// repeated.  `begin` as above.
   int roll_back(std::uint64_t commit, const look_at_region& look, const std::function<int()>& begin) const;
   /// After a loss of power, with the whole stripe object locked, of a stripe object with so many places: whatever was
   /// being written becomes readable, so that roll_back() can be called.
   int mend(std::uint64_t places, const look_at_region& look) const;
   int make_durable() const noexcept;
 
+  /// Calls `add` for the regions with chunks that were written after commit `since` for one up to `commit`; perhaps
+  /// also for others.  Of a region it is known for 65,535 commits.
+  int find_changes(std::uint64_t since, std::uint64_t commit,
+                   const std::function<void(std::uint64_t region)>& add) const;
+
  private:
+  /// How many commits before that of its page the last one was that changed a region; the greatest: so many or more.
+  using unchanged_for = std::array<std::uint16_t, group_regions>;
+
   struct committed_page {
     std::uint64_t commit = 0;
     std::uint32_t check = 0;  ///< CRC32C of the page with this field zero, XOR a seed of its place
     std::uint32_t reserved[13] = {};
     group_bits bits{};
-    std::uint8_t unused[64] = {};
+    unchanged_for ages{};
+    std::uint8_t unused[2] = {};
   };
   static_assert(sizeof(committed_page) == chunk_size);
   struct present_record {
@@ -90,6 +99,8 @@ class side_file {
     std::uint32_t check = 0;  ///< of the bits, as above; never 0
   };
   static_assert(sizeof(present_record) * group_regions <= chunk_size);
+
+  static std::uint16_t age_in(const committed_page& next, const committed_page& before, std::uint64_t i) noexcept;
 
   using present_page = std::array<present_record, group_regions>;
   using committed_copies = std::array<committed_page, 2>;

@@ -76,19 +76,24 @@ std::vector<opened_file> commit(store_core& store, std::span<const opened_file> 
   return then;
 }
 
+file_to_change open_to_change(store_core& store, const entry& e, std::string_view to_be) {
+  file_to_change f;
+  const auto take = [&](const entry& now) {
+    f.claim = store.claim_unused(now, to_be);
+    return f.claim ? claim_taker::result::at_once : claim_taker::result::none;
+  };
+  f.file = store.open(e.id, open_mode::read_write, {take, true, true});
+  return f;
+}
+
 namespace {
 
 void change_attributes(store_core& store, const place& where, const std::function<void(metadata_service&)>& change) {
   const entry e = store.metadata().lookup(where);
   if (!e.commit) return change(store.metadata());
-  std::shared_ptr<void> claim;
-  const auto take = [&](const entry& now) {
-    claim = store.claim_unused(now, "given other attributes");
-    return claim ? claim_taker::result::at_once : claim_taker::result::none;
-  };
-  const opened_file f = store.open(e.id, open_mode::read_write, {take, true, true});
+  const file_to_change f = open_to_change(store, e, "given other attributes");
   change(store.metadata());
-  (void)commit(store, {&f, 1}, f.meta.commit->attributes);
+  (void)commit(store, {&f.file, 1}, f.file.meta.commit->attributes);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,6 +32,14 @@ std::vector<opened_file> commit(store_core& store, std::span<const opened_file> 
 /// Contents, size, extents and attributes of a file with commits, which the caller alone writes, become those of the
 /// last one.
 opened_file roll_back(store_core& store, const opened_file& f);
+
+/// A file with commits, as of the last one, which nobody else writes while `claim` lives.
+struct file_to_change {
+  opened_file file;
+  std::shared_ptr<void> claim;
+};
+/// Throws EBUSY where somebody writes it, and so it cannot be `to_be` ("replaced").
+file_to_change open_to_change(store_core& store, const entry& e, std::string_view to_be);
 
 /// As those of the metadata, by who has not opened what is there for writing.  Of a file with commits it is a commit
 /// of its own; EBUSY where somebody writes it.

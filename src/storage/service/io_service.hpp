@@ -64,6 +64,14 @@ class immediate_reader {
   virtual bool read(std::uint64_t node_offset, std::byte* memory, std::size_t bytes) const noexcept = 0;
 };
 
+/// Bytes of a stripe object.
+struct node_range {
+  std::uint64_t begin = 0, end = 0;
+  bool operator==(const node_range&) const = default;
+};
+/// Of one answer: what lies behind as many is in the last of them.
+inline constexpr std::size_t most_ranges = 1 << 19;
+
 enum class io_kind : std::uint8_t {
   read,
   write,
@@ -75,6 +83,7 @@ enum class io_kind : std::uint8_t {
   sync,
   prepare,
   roll_back,
+  find_changes,
   verify,
   list,
   find_locality
@@ -93,6 +102,7 @@ inline std::string name_of(io_kind k) {
                                            "sync",
                                            "commit",
                                            "rollback",
+                                           "list of changes",
                                            "verification",
                                            "list",
                                            "ping"};
@@ -102,7 +112,8 @@ inline std::string name_of(io_kind k) {
 /// The bytes that come back are in the caller's memory; the rest is here.
 struct node_answer {
   verify_report report;
-  std::vector<file_id> ids;  ///< list
+  std::vector<file_id> ids;        ///< list
+  std::vector<node_range> ranges;  ///< find_changes
   locality distance = locality::none;
 };
 
@@ -117,7 +128,8 @@ struct node_call {
   request_ptr wanted{};                   ///< read, write
   std::byte* memory = nullptr;            ///< of those; of a write it is only read
   std::uint64_t old_size = 0;             ///< resize
-  std::shared_ptr<node_answer> answer{};  ///< verify, list, find_locality: filled before they succeed
+  std::uint64_t since = 0;                ///< find_changes: a commit
+  std::shared_ptr<node_answer> answer{};  ///< of calls that ask: filled before they succeed
 };
 
 class io_service {
@@ -182,6 +194,13 @@ class io_service {
   /// Of a file with commits: what was written after commit `file->commit` is forgotten.
   void roll_back(shape_ptr file, std::uint32_t stripe_index, completion done) {
     answer({io_kind::roll_back, std::move(file), stripe_index}, std::move(done));
+  }
+  /// Of a file with commits: the bytes, ascending, that in commit `file->commit` may not be those of the earlier commit
+  /// `since`.  errc::conflict where the former is no longer kept.
+  void find_changes(shape_ptr file, std::uint32_t stripe_index, std::uint64_t since,
+                    std::function<void(const failure&, std::vector<node_range>)> done) {
+    ask({.kind = io_kind::find_changes, .file = std::move(file), .stripe_index = stripe_index, .since = since},
+        &node_answer::ranges, std::move(done));
   }
   /// Reads the whole stripe object against its checksums.
   void verify(shape_ptr file, std::uint32_t stripe_index, std::function<void(const failure&, verify_report)> done) {

@@ -231,6 +231,20 @@ failure striped_file::roll_back_objects() const {
   return ask(every_stripe_index(*shape_), {io_kind::roll_back, shape_});
 }
 
+std::vector<std::vector<node_range>> striped_file::find_changes(std::uint64_t since) const {
+  std::vector<std::vector<node_range>> found(shape_->striping.nn);
+  in_flight asked;
+  for (const std::uint32_t t : stripe_indexes_with_bytes(*shape_))
+    asked.start([&](completion done) {
+      node(t).find_changes(shape_, t, since, [&to = found[t], done = std::move(done)](const failure& f, auto ranges) {
+        to = std::move(ranges);
+        done(f);
+      });
+    });
+  throw_if(asked.wait());
+  return found;
+}
+
 std::unique_ptr<const striped_file::reader> striped_file::reader::of(const striped_file& f) {
   auto r = std::make_unique<reader>();
   r->shape_ = f.shape_;

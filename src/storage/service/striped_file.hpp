@@ -71,6 +71,9 @@ class striped_file {
   /// Of a file with commits; also on nodes that had bytes of it and have none now.
   void prepare_objects(completion done) const;
   failure roll_back_objects() const;
+  /// By stripe index: what in its last commit may not be as in the earlier one `since` (io_service::find_changes).
+  /// Throws io_error.
+  std::vector<std::vector<node_range>> find_changes(std::uint64_t since) const;
 
   /// Whether the metadata are known to say that no stripe object may be missing; see store_core::sync_entry().
   bool is_settled() const noexcept { return settled_.load(std::memory_order_relaxed); }

@@ -35,9 +35,10 @@ enum class frame_kind : std::uint8_t {
   stats = 25,
   fence = 26,
   ping = 27,
-  advance = 28,    ///< the file is opened for writing: its generation
-  prepare = 29,    ///< the first half of a commit
-  roll_back = 30,  ///< what came after the last commit is forgotten
+  advance = 28,       ///< the file is opened for writing: its generation
+  prepare = 29,       ///< the first half of a commit
+  roll_back = 30,     ///< what came after the last commit is forgotten
+  find_changes = 31,  ///< what a commit has that an earlier one had not
 
   metadata = 48,  ///< a call of the metadata service
   enlist = 49,    ///< an I/O server tells the metadata server where it is

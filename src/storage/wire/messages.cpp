@@ -83,6 +83,7 @@ std::string encode(const io_request& r) {
   m.set_first_byte(r.range.first);
   m.set_bytes(r.range.count);
   m.set_old_size(r.old_size);
+  m.set_since(r.since);
   if (f.capability) m.set_capability(f.capability->bytes());
   return m.SerializeAsString();
 }
@@ -130,6 +131,7 @@ io_request decode_io_request(std::string_view body) {
   r.stripe_index = m.stripe_index();
   r.range = {m.first_byte(), m.bytes()};
   r.old_size = m.old_size();
+  r.since = m.since();
   r.capability = m.capability();
   r.file = std::move(f);
   r.wanted = std::make_shared<const request>(read_request(m.entries(), max_entries));
@@ -168,6 +170,14 @@ std::string encode_answer(io_kind kind, const node_answer& a) {
     m.mutable_ids()->Add(a.ids.begin(), a.ids.end());
     return m.SerializeAsString();
   }
+  if (kind == io_kind::find_changes) {
+    pb::Changes m;
+    for (const storage::node_range& r : a.ranges) {
+      m.add_ends(r.begin);
+      m.add_ends(r.end);
+    }
+    return m.SerializeAsString();
+  }
   if (kind != io_kind::verify) return {};
   pb::VerifyReport m;
   m.set_chunks(a.report.chunks);
@@ -182,6 +192,14 @@ void decode_answer(io_kind kind, std::string_view body, node_answer& a) {
   if (kind == io_kind::list) {
     const auto m = parse<pb::FileIds>(body);
     a.ids.assign(m.ids().begin(), m.ids().end());
+  } else if (kind == io_kind::find_changes) {
+    const auto m = parse<pb::Changes>(body);
+    a.ranges.clear();
+    for (int i = 0; i + 1 < m.ends_size(); i += 2) {
+      if (m.ends(i) >= m.ends(i + 1) || (i > 0 && m.ends(i - 1) > m.ends(i)))
+        malformed_message("changes that do not ascend");
+      a.ranges.push_back({m.ends(i), m.ends(i + 1)});
+    }
   } else if (kind == io_kind::verify) {
     const auto m = parse<pb::VerifyReport>(body);
     a.report = {.chunks = m.chunks(), .torn = m.torn(), .lost = m.lost(), .problems = {}, .corrupt = m.corrupt()};

@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <future>
+#include <set>
 
 #include "storage/object/sides.hpp"
 #include "support/modelled_file.hpp"
@@ -130,6 +131,87 @@ TEST_CASE("a prepared commit of which nothing came is not part of the next one")
   CHECK(f.letter(as_of(f.shape, 2, true), 4) == 'o');
   REQUIRE_FALSE(roll_back(*f.node, f.shape));
   CHECK(f.letter(f.shape, 4) == 'o');
+}
+
+TEST_CASE("what has changed since any commit is known for each region, whatever was taken back in between") {
+  std::mt19937_64 random(random_seed("commit_changes"));
+  constexpr std::uint64_t region = checksum_file::region_chunks * chunk_size, regions = 40,
+                          size = regions * region - 5000;
+  temporary_folder folder;
+  auto node = open_local_node(folder.path());
+  shape_ptr shape = with_commits(make_shape(committed_file, {0, 1, 65536}, size, true));
+  REQUIRE_FALSE(create(*node, shape));
+  std::vector<std::uint64_t> changed(regions);  // by which commit
+  for (std::uint64_t commit = 1; commit <= 60; ++commit) {
+    std::set<std::uint64_t> written;
+    for (std::uint64_t n = between(random, 0, 4); n > 0; --n) {
+      const std::uint64_t at = between(random, 0, size - 9);
+      REQUIRE_FALSE(write(*node, shape, 0, request::contiguous(at, 8), bytes(8, std::byte{7}).data()));
+      for (const std::uint64_t end : {at, at + 7}) written.insert(end / region);
+    }
+    const std::uint64_t fate = between(random, 0, 5);
+    if (fate <= 1) {
+      if (fate == 0) REQUIRE_FALSE(prepare(*node, shape));
+      REQUIRE_FALSE(roll_back(*node, shape));
+      written.clear();
+    }
+    REQUIRE_FALSE(prepare(*node, shape));
+    shape = as_of(shape, commit);
+    for (const std::uint64_t r : written) changed[r] = commit;
+    if (fate == 2) node = open_local_node(folder.path());
+    const std::uint64_t since = between(random, 0, commit);
+    CAPTURE(commit, since);
+    std::vector<node_range> expected;
+    for (std::uint64_t r = 0; r < regions; ++r) {
+      if (changed[r] <= since) continue;
+      const std::uint64_t end = std::min(size, (r + 1) * region);
+      if (!expected.empty() && expected.back().end == r * region)
+        expected.back().end = end;
+      else
+        expected.push_back({r * region, end});
+    }
+    const auto [failed, found] = find_changes(*node, as_of(shape, commit, true), since);
+    REQUIRE_FALSE(failed);
+    CHECK(found == expected);
+  }
+  CHECK(find_changes(*node, as_of(shape, 20, true), 0).first.code == errc::conflict);
+}
+
+TEST_CASE("of a region that has not changed for 65,535 commits is said that it has changed, not that it has not") {
+  committed_object f;
+  const auto go_on_to = [&](std::uint64_t commit) {
+    f.put(0, 1, 'x');
+    f.shape = as_of(f.shape, commit - 1);
+    REQUIRE_FALSE(prepare(*f.node, f.shape));
+    f.shape = as_of(f.shape, commit);
+  };
+  f.shape = with_commits(make_shape(committed_file + 1, {0, 1, 65536}, 3 * 1024 * chunk_size));
+  REQUIRE_FALSE(create(*f.node, f.shape));
+  f.put(2 * 1024 * chunk_size, 1, 'o');
+  go_on_to(1);
+  const auto last_changed = [&](std::uint64_t since) {
+    const auto [failed, found] = find_changes(*f.node, f.shape, since);
+    REQUIRE_FALSE(failed);
+    return !found.empty() && found.back().end > 2 * 1024 * chunk_size;
+  };
+  go_on_to(65'000);
+  CHECK(last_changed(0));
+  CHECK_FALSE(last_changed(1));
+  go_on_to(66'000);
+  CHECK(last_changed(0));
+  CHECK(last_changed(66'000 - 65'536));
+  CHECK_FALSE(last_changed(66'000 - 65'535));
+}
+
+TEST_CASE("a commit of what has not changed since the last one syncs nothing") {
+  committed_object f;
+  REQUIRE_FALSE(prepare(*f.node, f.shape));
+  f.shape = as_of(f.shape, 2);
+  const auto as_it_was = fs::last_write_time(node_folder(f.folder.path()).sums(committed_file));
+  REQUIRE_FALSE(prepare(*f.node, f.shape));
+  CHECK(fs::last_write_time(node_folder(f.folder.path()).sums(committed_file)) == as_it_was);
+  f.shape = as_of(f.shape, 3);
+  CHECK(f.letter(as_of(f.shape, 3, true), 4) == 'n');
 }
 
 TEST_CASE("threads that write to a new region at once lose nothing of each other") {

@@ -51,7 +51,8 @@ std::string documented(const std::string& heading) {
 
 TEST_CASE("the document has the calls of a node, and the rights that they need, as the list of them") {
   std::ifstream document(OOC_WIRE_FORMAT_DOCUMENT);
-  const std::regex row(R"(\| (\d+) \| (\w+) \| client \| (IoRequest)?[^|]*\|[^|]*\| (VerifyReport|FileIds|).*)");
+  const std::regex row(
+      R"(\| (\d+) \| (\w+) \| client \| (IoRequest)?[^|]*\|[^|]*\| (VerifyReport|FileIds|Changes|).*)");
   std::map<std::uint32_t, std::string> calls_with;  // by right
   std::size_t found = 0;
   std::smatch m;
@@ -62,6 +63,7 @@ TEST_CASE("the document has the calls of a node, and the rights that they need, 
     const wire::served_call* c = wire::served(static_cast<wire::frame_kind>(std::stoi(m[1])));
     CHECK((m[3].length() != 0) == (c != nullptr && c->rights != 0));
     CHECK((m[4] == "VerifyReport") == (c != nullptr && c->call == io_kind::verify));
+    CHECK((m[4] == "Changes") == (c != nullptr && c->call == io_kind::find_changes));
     CHECK((m[4] == "FileIds") == (c != nullptr && c->call == io_kind::list));
     if (c == nullptr) continue;
     ++found;
