@@ -16,6 +16,9 @@
 //
 // tests/runtime/array/hdf5_in_place_test.cpp has the calls.
 //
+// A dataset in chunks, packed by the filters of oocarray/file_chunks.hpp, is opened for reading in the same way; there
+// file_contents::chunks says where the chunks lie.  They are decoded when they are touched.
+//
 // Nothing is copied: the array's blocks are read from the file, and written to it, with the budget,
 // the read-ahead, the pins and the algorithms of any other array.  What differs from a file of a store:
 //
@@ -51,6 +54,7 @@
 #include <vector>
 
 #include "oocarray/any_array.hpp"
+#include "oocarray/file_chunks.hpp"
 #include "oocarray/ooc_array.hpp"
 
 namespace ooc {
@@ -89,6 +93,10 @@ struct file_contents {
   /// A .npy file in the other order than this is refused, so that no index changes its meaning unseen.
   index_order order = index_order::row_major;
 
+  /// Raw files: not one piece at `offset`, but packed chunks.  Such a file is opened for reading only.  What is decoded
+  /// of it takes up to half of the runtime's memory.
+  std::optional<file_chunks> chunks = {};
+
   /// The file that the program has read all this from.  Another file that has taken its name since is refused (ESTALE),
   /// if the program keeps the first one open until then.
   std::optional<file_identity> read_from = {};
@@ -105,6 +113,7 @@ struct place_request {
   std::uint32_t element_size = 0;
   std::uint32_t alignment = 0;  ///< of an element; 0: known from the type's name
   const file_contents& contents;
+  std::uint64_t memory = 0;  ///< the runtime's budget
 };
 
 /// The file as a store with one file, which has its path: what open_file() opens.  Throws as
@@ -118,7 +127,7 @@ template <class T, std::size_t N, class Layout, class How>
 ooc_array<T, N, Layout> open_in_place(runtime& rt, std::string_view path, How how, const file_contents& contents,
                                       const array_options<T>& options) {
   const store s = store_in_place({path, std::is_same_v<How, open_t>, options.group != nullptr,
-                                  ooc::element_type<T>::name(), sizeof(T), alignof(T), contents});
+                                  ooc::element_type<T>::name(), sizeof(T), alignof(T), contents, rt.memory()});
   return ooc_array<T, N, Layout>(rt, s, path_in_place(path), how, options);
 }
 
@@ -127,8 +136,8 @@ template <class How>
 ooc::any_array open_any_in_place(runtime& rt, std::string_view path, How how, const element_format& type,
                                  const file_contents& contents, const ooc::any_array::options_type& options,
                                  memory_layout layout) {
-  const store s =
-      store_in_place({path, std::is_same_v<How, open_t>, options.group != nullptr, type.name, type.size, 0, contents});
+  const store s = store_in_place(
+      {path, std::is_same_v<How, open_t>, options.group != nullptr, type.name, type.size, 0, contents, rt.memory()});
   return ooc::any_array(rt, s, path_in_place(path), how, options, layout);
 }
 

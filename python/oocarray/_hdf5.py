@@ -1,4 +1,4 @@
-"""Datasets of HDF5 that lie in one piece: in which file, and where in it."""
+"""Datasets of HDF5 that can be used where they lie: in which file, and where in it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import errno
 import fcntl
 import os
 import signal
-from typing import Any, NamedTuple, Tuple
+from typing import Any, NamedTuple, NoReturn, Optional, Tuple
 
 import numpy as np
 
 from ._errors import Busy, InvalidRequest, TypeMismatch
+from ._hdf5_chunks import Chunks, chunks_of
 
 
 class Place(NamedTuple):
@@ -21,6 +22,7 @@ class Place(NamedTuple):
     path: str  #: of the file that holds them, which an external link may lead to
     descriptor: int  #: of that file, for the caller to close
     offset: int
+    chunks: Optional[Chunks]  #: instead of one piece at `offset`
 
 
 _signature = b"\x89HDF\r\n\x1a\n"
@@ -153,6 +155,18 @@ def _dataset(file: Any, path: str, name: str) -> Any:
     return found
 
 
+def _plain(dtype: "np.dtype[Any]") -> "np.dtype[Any]":
+    """The same without h5py's remarks."""
+    if dtype.subdtype is not None:
+        base, shape = dtype.subdtype
+        return np.dtype((_plain(base), shape))
+    if dtype.fields is None:
+        return np.dtype(dtype.str)
+    fields = [dtype.fields[name] for name in dtype.names or ()]
+    formats, offsets = [_plain(f[0]) for f in fields], [f[1] for f in fields]
+    return np.dtype({"names": dtype.names, "formats": formats, "offsets": offsets, "itemsize": dtype.itemsize})
+
+
 def find(path: str, name: str, writable: bool) -> Place:
     """The place of a dataset that can be used where it lies.  Raises what `oocarray.open_file` says for others."""
     try:
@@ -162,21 +176,25 @@ def find(path: str, name: str, writable: bool) -> Place:
     with opened(path) as file:
         dataset = _dataset(file, path, name)
 
-        def refuse(why: str) -> None:
+        def refuse(why: str) -> NoReturn:
             raise TypeMismatch(f"'{path}', dataset '{name}': {why}, so it cannot be used in place: import it")
 
         holder = dataset.file
         _check_holder(holder, path, name, writable)
         layout = dataset.id.get_create_plist().get_layout()
-        kinds = {h5py.h5d.CHUNKED: "is stored in chunks", h5py.h5d.COMPACT: "is stored in its header"}
         is_empty = dataset.shape is not None and 0 in dataset.shape  # and lies nowhere
-        if layout != h5py.h5d.CONTIGUOUS and not (is_empty and layout in kinds):
-            refuse(kinds.get(layout, "is made up of other datasets"))
+        in_chunks = layout == h5py.h5d.CHUNKED and not is_empty
+        if layout == h5py.h5d.COMPACT and not is_empty:
+            refuse("is stored in its header")
+        if layout not in (h5py.h5d.CONTIGUOUS, h5py.h5d.COMPACT, h5py.h5d.CHUNKED):
+            refuse("is made up of other datasets")
+        if in_chunks and writable:
+            refuse("is stored in chunks, which are only read in place")
         if dataset.external:
             refuse("has its data in other files")
-        offset = 0 if is_empty else dataset.id.get_offset()  # of nothing: None, or a number where the file has a user block
+        offset = 0 if is_empty or in_chunks else dataset.id.get_offset()  # of nothing: None, or a number where the file has a user block
         allocated = dataset.id.get_space_status() != h5py.h5d.SPACE_STATUS_NOT_ALLOCATED
-        if offset is None or not (is_empty or allocated):
+        if offset is None or not (is_empty or in_chunks or allocated):
             refuse("has no space in the file yet, as nothing was written to it")
         # h5py converts what it reads: that it has a type for the elements does not mean that they are stored so.
         stored = dataset.id.get_type()
@@ -187,8 +205,9 @@ def find(path: str, name: str, writable: bool) -> Place:
             same = False
         if not same and not (isinstance(stored, h5py.h5t.TypeOpaqueID) and dtype.kind == "V"):
             refuse(f"has elements ({_described(stored)}) that NumPy has no type for")
-        plain = dtype if dtype.names else np.dtype(dtype.str)  # without h5py's remarks
         # By the path it was asked for, where that is the same file: it is what messages and other processes name.
         descriptor = holder.id.get_vfd_handle()
         at = path if os.path.samestat(os.fstat(descriptor), os.stat(path)) else holder.filename
-        return Place(plain, dataset.shape, at, os.dup(descriptor), offset)
+        # Python objects are refused by who asks.
+        chunks = chunks_of(dataset, name, dtype, refuse) if in_chunks and not dtype.hasobject else None
+        return Place(_plain(dtype), dataset.shape, at, os.dup(descriptor), offset, chunks)

@@ -11,6 +11,7 @@ from . import _core, _hdf5
 from ._array import Array
 from ._dtype import element_of
 from ._errors import InvalidRequest, TypeMismatch
+from ._hdf5_chunks import Chunks
 from ._numbers import Shape, count, shape_of
 from ._opening import check_mode, core_options
 from ._runtime import runtime
@@ -26,6 +27,11 @@ class _Contents(NamedTuple):
     fortran: bool
     path: str  #: of the file that holds the elements
     descriptor: Optional[int] = None  #: of what the header was read from, to be closed
+    chunks: Optional[Chunks] = None  #: instead of one piece at `offset`
+
+    def place(self) -> Union[int, str]:
+        """Where in the file: at a byte, or in the chunks of a dataset."""
+        return self.offset if self.chunks is None else self.chunks.dataset
 
     def identity(self) -> Tuple[int, int]:
         """Which file it is: the one that the header was read from, whatever has its name now."""
@@ -56,7 +62,7 @@ def _npy(path: str) -> _Contents:
 
 def _of_dataset(path: str, name: str, writable: bool) -> _Contents:
     place = _hdf5.find(path, name, writable)
-    return _Contents(place.dtype, place.shape, place.offset, False, place.path, place.descriptor)
+    return _Contents(place.dtype, place.shape, place.offset, False, place.path, place.descriptor, place.chunks)
 
 
 def _checked(path: str, c: _Contents) -> None:
@@ -100,6 +106,11 @@ def open_file(
     written.  A file that somebody cuts off while it is open makes `Array.writeback` raise OSError with both sizes; a
     touch of elements that are gone ends the process with that message.
 
+    A dataset of HDF5 may be stored in chunks, packed by the filters deflate, shuffle and fletcher32.  Then it is opened
+    for reading only; chunks are decoded when they are touched, on all processors, and take up to half of the memory
+    budget.  A chunk that cannot be decoded, and a file that is written to meanwhile, are errors that name file, dataset
+    and chunk.
+
     Openers are kept apart by an advisory lock of the file (fcntl): one writer, or any number of readers; with
     ``shared=True`` writers and readers together.  It keeps out who asks for it, as oocarray does, and nobody else.
 
@@ -120,7 +131,8 @@ def open_file(
         Of a raw file: which index runs fastest, the last or the first.  In Fortran's order ``a[...]`` is a
         Fortran-contiguous NumPy array.
     dataset : str
-        The file is of HDF5, and this is the dataset: contiguous, with space in the file, not external.  Where a link
+        The file is of HDF5, and this is the dataset: contiguous, with space in the file, or in chunks as said above; not
+        external.  Where a link
         leads to another file, that file is used, and is what the array's messages name.
     layout, tile, block, shared, wait_for_writer
         As for `create`.
@@ -182,7 +194,7 @@ def _opened(contents: _Contents, writable: bool, options: Dict[str, Any]) -> Arr
     tiled = bool(given.get("tiled_memory"))
     there = file_open_already(contents, writable, given)
     core = there or _core.open_file(
-        runtime()._core, file, writable, name, size, shape, offset, reverse, identity, given
+        runtime()._core, file, writable, name, size, shape, offset, reverse, identity, contents.chunks, given
     )
     try:
         a = Array(core, None, tiled, dtype=contents.dtype, reverse=reverse)
@@ -190,6 +202,6 @@ def _opened(contents: _Contents, writable: bool, options: Dict[str, Any]) -> Arr
         if there is None:
             core.close()
         raise
-    a._raw = (os.path.abspath(file), contents.dtype, a.shape, contents.offset, "F" if reverse else "C")
+    a._raw = (os.path.abspath(file), contents.dtype, a.shape, contents.place(), "F" if reverse else "C")
     a._inode = contents.identity()
     return a

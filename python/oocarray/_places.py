@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copyreg
-from typing import Any, Dict, NamedTuple, Optional, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Tuple, Union
 
 from . import _runtime, _sharing
 from ._array import Array
@@ -48,9 +48,13 @@ def _at(uuid: str, path: str) -> Optional[Array]:
     return None
 
 
-def _open_raw(path: str, dtype: Any, shape: Tuple[int, ...], offset: int, order: str, **options: Any) -> Array:
+def _open_raw(
+    path: str, dtype: Any, shape: Tuple[int, ...], place: Union[int, str], order: str, **options: Any
+) -> Array:
     """What `open_file` has found, in another process or again."""
-    return open_file(path, dtype=dtype, shape=shape, offset=offset, order=order, **options)
+    if isinstance(place, str):
+        return open_file(path, dataset=place, **options)
+    return open_file(path, dtype=dtype, shape=shape, offset=place, order=order, **options)
 
 
 def store_at(url: str, key: str = "") -> Store:

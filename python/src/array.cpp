@@ -73,14 +73,35 @@ array_handle make(const runtime_handle& rt, const store& s, const std::string& p
   return noted(std::make_shared<array_state>(rt.weak(), made(), s.uuid(), o));
 }
 
+/// Where a dataset's chunks lie: its name, their extents, filters by name, the fill value's bytes, and of each chunk
+/// offset, bytes and filter mask, in an array of 64-bit numbers.
+using chunks_in_file = std::tuple<std::string, sizes, std::vector<std::string>, py::bytes,
+                                  py::array_t<std::uint64_t, py::array::c_style | py::array::forcecast>>;
+
+file_chunks chunks_from(const chunks_in_file& given) {
+  const auto& [dataset, extents, filters, fill, table] = given;
+  file_chunks c{.dataset = dataset, .extents = extents, .filters = {}, .table = {}, .fill = {}};
+  for (const std::string& name : filters)
+    c.filters.push_back(name == "deflate"   ? chunk_filter::deflate
+                        : name == "shuffle" ? chunk_filter::shuffle
+                                            : chunk_filter::fletcher32);
+  const auto bytes = std::as_bytes(std::span(std::string_view(fill)));
+  c.fill.assign(bytes.begin(), bytes.end());
+  const auto rows = table.unchecked<2>();
+  for (py::ssize_t i = 0; i < rows.shape(0); ++i)
+    c.table.push_back({rows(i, 0), static_cast<std::uint32_t>(rows(i, 1)), static_cast<std::uint32_t>(rows(i, 2))});
+  return c;
+}
+
 /// A raw file in place; what its header says Python has read.
 array_handle open_in_place(const runtime_handle& rt, const std::string& path, bool writable, const std::string& type,
                            std::uint32_t element_size, const sizes& shape, std::uint64_t offset, bool column_major,
                            const std::optional<std::pair<std::uint64_t, std::uint64_t>>& read_from,
-                           const py::dict& options) {
+                           const std::optional<chunks_in_file>& chunks, const py::dict& options) {
   const any_array::options_type o = options_from(options);
   const auto layout =
       option(options, "tiled_memory", false) ? any_array::memory_layout::tiled : any_array::memory_layout::right;
+  auto in_chunks = chunks ? std::optional(chunks_from(*chunks)) : std::nullopt;
   const py::gil_scoped_release r;
   const element_format format{type, element_size};
   const file_contents c{
@@ -88,6 +109,7 @@ array_handle open_in_place(const runtime_handle& rt, const std::string& path, bo
       .extents = shape,
       .offset = offset,
       .order = column_major ? index_order::column_major : index_order::row_major,
+      .chunks = std::move(in_chunks),
       .read_from = read_from ? std::optional(file_identity{read_from->first, read_from->second}) : std::nullopt};
   any_array made = writable ? open_any_file(rt.get(), path, ooc::open, format, c, o, layout)
                             : open_any_file(rt.get(), path, open_read_only, format, c, o, layout);

@@ -30,17 +30,26 @@ def test_a_dataset_in_the_other_byte_order_stays_so(tmp_path, budget):
         assert a.dtype == ">f8" and a[3] == 3
 
 
+def test_records_with_texts_are_used_in_place(tmp_path, budget):
+    record = np.dtype([("name", "S3"), ("flag", "?"), ("at", ">f8", (2,))])
+    there = np.array([("abc", True, (1, 2)), ("d", False, (3, 4))], record)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["records"] = there
+    with ooc.open_file(tmp_path / "a.h5", dataset="records") as a:
+        assert a.dtype == record and np.array_equal(a[...], there)
+
+
 def test_other_datasets_are_refused_by_name(tmp_path, budget):
     path = tmp_path / "a.h5"
     with h5py.File(path, "w") as file:
-        file.create_dataset("chunks", data=np.zeros((10, 10)), chunks=(5, 5))
+        file.create_dataset("chunks", data=np.zeros((10, 10)), chunks=(5, 5), compression="lzf")
         file.create_dataset("empty", (10,), "f8")
         file.create_dataset("outside", (10,), "f8", external=[(str(tmp_path / "b"), 0, 80)])
         file.create_dataset("text", data=["a", "b"])
         file.create_dataset("one", data=3.0)
         file.create_group("group")
     for name, why in {
-        "chunks": "chunks",
+        "chunks": "filter 'lzf'",
         "empty": "no space",
         "outside": "other files",
         "text": "objects",

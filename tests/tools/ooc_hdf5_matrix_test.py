@@ -46,14 +46,17 @@ def bits(a, dtype):
 
 def check_in_place(case, folder, expected):
     path = os.path.join(folder, "data.h5")
-    lies_there = case.layout == "contiguous" and case.written != "never"
+    in_chunks = case.layout == "chunked" and case.filter in ("none", "gzip", "shuffle", "fletcher32")
+    lies_there = in_chunks or (case.layout == "contiguous" and case.written != "never")
+    is_refused = case.filter == "shuffle" and case.written != "never"  # where its partial chunks may be stored unpacked
     try:
         with ooc.open_file(path, dataset="data") as a:
             assert lies_there
             assert bits(np.array(a[...]), a.dtype)[0] == bits(expected, expected.dtype)[0]
     except ooc.TypeMismatch as why:
         assert "data.h5" in str(why)
-        assert not (lies_there and case.order == "<" and matrix.type_of(case).in_place), why
+        assert is_refused or not (lies_there and case.order == "<" and matrix.type_of(case).in_place), why
+        assert not (in_chunks and is_refused) or "without its filters" in str(why) or not matrix.type_of(case).in_place
 
 
 @pytest.mark.parametrize("case", chosen, ids=str)

@@ -52,8 +52,9 @@ void memory_budget::check_invariants() const noexcept {
 }
 #endif
 
-std::uint64_t memory_budget::budget() const noexcept {
+std::uint64_t memory_budget::budget() noexcept {
   guarded_lock g(state_.mutex());
+  forget_closed_stores();
   return state_.memory.pool().budget();
 }
 
@@ -69,6 +70,14 @@ std::uint64_t memory_budget::default_block_bytes() const noexcept {
   return b;
 }
 
+void memory_budget::forget_closed_stores() noexcept {
+  std::erase_if(stores_, [&](const accounted_store& a) OOC_REQUIRES(pager_mutex) {
+    const bool gone = a.store.expired();
+    if (gone) state_.memory.pool().unreserve(a.bytes);
+    return gone;
+  });
+}
+
 bool memory_budget::account_store(const std::shared_ptr<const void>& store, std::uint64_t staging_bytes) {
   const auto [added, refusal] = try_to_account(store, staging_bytes);
   throw_if(refusal);
@@ -79,11 +88,7 @@ std::pair<bool, failure> memory_budget::try_to_account(const std::shared_ptr<con
                                                        std::uint64_t staging_bytes) {
   guarded_lock g(state_.mutex());
   const invariants_hold at_end(*this);
-  std::erase_if(stores_, [&](const accounted_store& a) OOC_REQUIRES(pager_mutex) {
-    const bool gone = a.store.expired();
-    if (gone) state_.memory.pool().unreserve(a.bytes);
-    return gone;
-  });
+  forget_closed_stores();
   for (const accounted_store& a : stores_)
     if (!a.store.owner_before(store) && !store.owner_before(a.store)) return {false, {}};
   if (!take(g, staging_bytes))

@@ -43,7 +43,8 @@ class memory_budget {
   /// even `least` is, waits for loans of other threads to end if `may_wait`.
   reservation lend(std::uint64_t least, std::uint64_t most, bool may_wait, const std::string& what);
 
-  std::uint64_t budget() const noexcept;
+  /// Beside what stores in use and reservations have.
+  std::uint64_t budget() noexcept;
   /// The most that reserve() can be asked for now: what pins and the needs of one instruction leave.
   std::uint64_t spare() const noexcept;
   std::uint64_t default_block_bytes() const noexcept;
@@ -73,6 +74,8 @@ class memory_budget {
   void take_back(std::uint64_t bytes, bool lent) noexcept;
   std::uint64_t unspoken_for() const noexcept OOC_REQUIRES(pager_mutex);
   frame_needs needs() const noexcept OOC_REQUIRES(pager_mutex);
+  /// Their transfer buffers are no longer there.
+  void forget_closed_stores() noexcept OOC_REQUIRES(pager_mutex);
   // Nothing is thrown under the lock: who takes it for the write-back at std::terminate() would not get it.
   std::pair<bool, failure> try_to_account(const std::shared_ptr<const void>& store, std::uint64_t staging_bytes);
   std::uint64_t try_to_lend(std::uint64_t least, std::uint64_t most, bool may_wait, const std::string& what,

@@ -102,7 +102,7 @@ class pager {
   /// The block size of arrays that name none: that of the options, or where none was given one of
   /// which the budget as it is now holds what one instruction can need.
   std::uint64_t default_block_bytes() const noexcept { return budget_.default_block_bytes(); }
-  std::uint64_t budget() const noexcept { return budget_.budget(); }
+  std::uint64_t budget() noexcept { return budget_.budget(); }
   runtime_stats stats() const;
   /// Bytes that an algorithm has moved past the blocks in memory, for stats().
   void count_direct(std::uint64_t read, std::uint64_t written) noexcept;

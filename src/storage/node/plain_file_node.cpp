@@ -163,42 +163,21 @@ class plain_transfers {
   std::atomic<int> sync_failed_{0};
 };
 
-class plain_file_node final : public io_service {
+class plain_file_node final : public in_place_node {
  public:
   plain_file_node(std::shared_ptr<const plain_file> file, const plain_file_options& options)
       : transfers_(std::make_shared<plain_transfers>(std::move(file))),
         threads_(options.workers, [io_uring = options.io_uring] { return plain_worker(io_uring); }) {}
-
-  void answer(node_call call, completion done) override {
-    switch (call.kind) {
-      case io_kind::read:
-      case io_kind::write:
-      case io_kind::sync:
-        return threads_.post([call = std::move(call), done = std::move(done), transfers = transfers_](plain_worker& w) {
-          done(transfers->run(call, w));
-        });
-      // The file is there already, whoever opens it, and nobody counts openings.
-      case io_kind::advance:
-      case io_kind::permit:
-      case io_kind::list:
-      case io_kind::find_locality: return done({});
-      case io_kind::create: return done(refusal("made"));
-      case io_kind::resize: return done(refusal("resized"));
-      case io_kind::remove: return done(refusal("removed"));
-      case io_kind::prepare: return done(refusal("committed"));
-      case io_kind::roll_back: return done(refusal("rolled back"));
-      case io_kind::find_changes: return done(refusal("asked for changes"));
-      case io_kind::verify: return done(refusal("verified: it has no checksums, and cannot be"));
-    }
-  }
 
   std::string name() const override { return transfers_->file().path; }
   io_stats stats() const override { return transfers_->counters.snapshot(); }
   std::uint64_t staging_bytes() const override { return 0; }
 
  private:
-  failure refusal(const char* what) const {
-    return {errc::invalid_request, "'" + name() + "' is no file of a store, and is not " + what};
+  void carry_out(node_call call, completion done) override {
+    threads_.post([call = std::move(call), done = std::move(done), transfers = transfers_](plain_worker& w) {
+      done(transfers->run(call, w));
+    });
   }
 
   const std::shared_ptr<plain_transfers> transfers_;  // outlives the node where a completion ends it
@@ -206,6 +185,30 @@ class plain_file_node final : public io_service {
 };
 
 }  // namespace
+
+void in_place_node::answer(node_call call, completion done) {
+  switch (call.kind) {
+    case io_kind::read:
+    case io_kind::write:
+    case io_kind::sync: return carry_out(std::move(call), std::move(done));
+    // The file is there already, whoever opens it, and nobody counts openings.
+    case io_kind::advance:
+    case io_kind::permit:
+    case io_kind::list:
+    case io_kind::find_locality: return done({});
+    case io_kind::create: return done(refusal("made"));
+    case io_kind::resize: return done(refusal("resized"));
+    case io_kind::remove: return done(refusal("removed"));
+    case io_kind::prepare: return done(refusal("committed"));
+    case io_kind::roll_back: return done(refusal("rolled back"));
+    case io_kind::find_changes: return done(refusal("asked for changes"));
+    case io_kind::verify: return done(refusal("verified: it has no checksums, and cannot be"));
+  }
+}
+
+failure in_place_node::refusal(const char* what) const {
+  return {errc::invalid_request, "'" + name() + "' is no file of a store, and is not " + what};
+}
 
 std::shared_ptr<io_service> make_plain_file_node(std::shared_ptr<const plain_file> file,
                                                  const plain_file_options& options) {

@@ -30,6 +30,17 @@ struct plain_file {
   bool writable = false;
 };
 
+/// A node of a file in place: answers what the file cannot be asked for.
+class in_place_node : public io_service {
+ public:
+  void answer(node_call call, completion done) final;
+
+ protected:
+  /// io_kind::read, write or sync.
+  virtual void carry_out(node_call call, completion done) = 0;
+  failure refusal(const char* what) const;
+};
+
 struct plain_file_options {
   unsigned workers = 6;  ///< I/O threads; each runs one request at a time
   bool io_uring = true;  ///< use io_uring where the kernel allows it

@@ -17,6 +17,7 @@
 #include "storage/base/page.hpp"
 #include "storage/base/refuse.hpp"
 #include "storage/base/whole_transfer.hpp"
+#include "storage/chunked/chunked_node.hpp"
 #include "storage/layout/element_order.hpp"
 #include "storage/layout/element_type.hpp"
 #include "storage/layout/npy.hpp"
@@ -28,7 +29,8 @@ namespace {
 
 using detail::place_request;
 
-constexpr std::uint64_t longest_header = (1 << 20) + 12;  // of a .npy file
+constexpr std::uint64_t greatest_chunk = ~std::uint32_t{0};  // as in HDF5
+constexpr std::uint64_t longest_header = (1 << 20) + 12;     // of a .npy file
 
 std::string extents_text(const std::vector<std::uint64_t>& extents) {
   std::string s = "{";
@@ -143,6 +145,22 @@ place_contents contents_of_raw(const place_request& r, const plain_file& f, std:
   return c;
 }
 
+/// Checks what is asked of a dataset in chunks, beside its table.
+void check_chunked(const place_request& r, const place_contents& c, const std::string& path) {
+  const file_contents& asked = r.contents;
+  const std::string what = path + "', dataset '" + asked.chunks->dataset;
+  if (r.writable)
+    refuse(errc::invalid_request, what,
+           "its chunks are packed, and are not written to: open it for reading, or `ooc import` it");
+  if (asked.extents.empty() || asked.offset != 0 || c.column_major)
+    refuse(errc::invalid_request, what, "a dataset in chunks has extents, and neither an offset nor another order");
+  if (std::ranges::find(asked.extents, 0U) != asked.extents.end())
+    refuse(errc::invalid_request, what, "it has no elements, and so no chunks");
+  const auto bytes = bytes_of({asked.chunks->extents.begin(), asked.chunks->extents.end()}, r.element_size);
+  if (!bytes_of(c.array.extents, r.element_size) || !bytes || *bytes > greatest_chunk)
+    refuse(errc::invalid_request, what, "it passes 2^63 - 1 bytes, or its chunks 2^32 - 1");
+}
+
 /// Checks that the file has what is said of it.
 void check_contents(const place_contents& c, const plain_file& f, std::uint64_t size) {
   const std::vector<std::uint64_t>& extents = c.array.extents;
@@ -219,17 +237,22 @@ store store_in_place(const place_request& r) {
     refuse({ESTALE, std::generic_category()}, path,
            "another file has taken its place since its header was read; open it again");
   const auto size = static_cast<std::uint64_t>(s.st_size);
-  const file_format format = r.contents.format;
+  const file_format format = r.contents.chunks ? file_format::raw : r.contents.format;
   const bool npy = format == file_format::npy || (format == file_format::by_name && path.ends_with(".npy"));
   place_contents c = npy ? contents_of_npy(r, f, size) : contents_of_raw(r, f, size);
-  check_contents(c, f, size);
+  const auto& chunks = r.contents.chunks;
+  if (chunks)
+    check_chunked(r, c, path);
+  else
+    check_contents(c, f, size);
   f.begin = c.offset;
   const auto file = std::make_shared<const plain_file>(std::move(f));
+  const auto node = chunks ? make_chunked_node(file, c.array, *chunks, r.memory) : make_plain_file_node(file);
   // The identity of the file, whatever path leads to it: it is open once in a process.
   const std::string identity = "file on device " + std::to_string(s.st_dev);
   return store(std::make_shared<store_core>("file:" + path, identity,
                                             std::make_shared<single_file>(entry_in_place(s, path, std::move(c)), file),
-                                            striped_file::nodes{make_plain_file_node(file)}));
+                                            striped_file::nodes{node}));
 }
 
 }  // namespace ooc::detail

@@ -1,0 +1,117 @@
+"""Datasets of HDF5 in chunks: where each of them lies, and what has been done to its bytes."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import zlib
+from typing import Any, Callable, Iterator, List, NamedTuple, NoReturn, Tuple
+
+import numpy as np
+
+Refuse = Callable[[str], NoReturn]
+
+_filters = {1: "deflate", 2: "shuffle", 3: "fletcher32"}
+
+
+class Chunks(NamedTuple):
+    """What `_core.open_file` is told of them."""
+
+    dataset: str
+    shape: Tuple[int, ...]  #: of a chunk
+    filters: List[str]  #: in the order in which they were applied
+    fill: bytes  #: an element where no chunk was written
+    table: "np.ndarray[Any, np.dtype[np.uint64]]"  #: offset, bytes and filter mask, row-major over the chunks
+
+
+def _filters_of(dataset: Any, refuse: Refuse) -> List[str]:
+    plist = dataset.id.get_create_plist()
+    found = []
+    for i in range(plist.get_nfilters()):
+        code, _, _, name = plist.get_filter(i)
+        if code not in _filters:
+            refuse(f"is packed by the filter '{name.decode(errors='replace') or code}', which is not decoded in place")
+        found.append(_filters[code])
+    return found
+
+
+def _fill_of(dataset: Any, dtype: "np.dtype[Any]") -> bytes:
+    import h5py
+
+    plist = dataset.id.get_create_plist()
+    if plist.fill_value_defined() == h5py.h5d.FILL_VALUE_UNDEFINED:
+        return b""
+    one = np.zeros((), dtype)
+    plist.get_fill_value(one)
+    return one.tobytes()
+
+
+def _origins(dataset: Any) -> Iterator[Tuple[int, ...]]:
+    return itertools.product(*(range(0, n, c) for n, c in zip(dataset.shape, dataset.chunks)))
+
+
+class _Places:
+    """Where chunks are in the file, which is not what libhdf5 says of them where the file has a user block.
+
+    Some of its versions count the user block in, and some do not.  So the bytes of a chunk are compared with those that
+    libhdf5 reads of it.
+    """
+
+    def __init__(self, dataset: Any, refuse: Refuse) -> None:
+        self.dataset, self.refuse = dataset, refuse
+        self.begins = sorted({0, dataset.file.userblock_size})  #: of which one is right
+        self.seen = False
+
+    def look(self, origin: Tuple[int, ...], chunk: Any) -> None:
+        """Has one look, and where both could be right still, one at each chunk."""
+        if self.seen and len(self.begins) == 1:
+            return
+        self.seen = True
+        _, stored = self.dataset.id.read_direct_chunk(origin)
+        self.begins = [b for b in self.begins if self.read(b + chunk.byte_offset, chunk.size) == stored]
+        if not self.begins:
+            self.refuse("has chunks that are not where its file says, or that are being written")
+
+    def read(self, at: int, size: int) -> bytes:
+        return os.pread(self.dataset.file.id.get_vfd_handle(), size, at)
+
+
+def _is_unpacked(stored: bytes, filters: List[str], refuse: Refuse) -> bool:
+    """Whether a chunk at the end of the dataset, as long as if it were not packed, is not (H5Pset_chunk_opts)."""
+    if "deflate" in filters:
+        packed = zlib.decompressobj()
+        try:
+            packed.decompress(stored)
+        except zlib.error:
+            return True
+        return not packed.eof
+    if "fletcher32" in filters:
+        return True  # it would be longer
+    return refuse("has chunks at its end that may be stored without its filters")
+
+
+_left_out = 2**32 - 1  # all filters
+
+
+def chunks_of(dataset: Any, name: str, dtype: "np.dtype[Any]", refuse: Refuse) -> Chunks:
+    """Those of a dataset that is stored in chunks and has elements."""
+    filters = _filters_of(dataset, refuse)
+    shape = tuple(dataset.chunks)
+    whole = int(np.prod(shape, dtype=np.uint64)) * dtype.itemsize
+    places = _Places(dataset, refuse)
+    rows = []
+    for origin in _origins(dataset):
+        chunk = dataset.id.get_chunk_info_by_coord(origin)
+        if not chunk.size:
+            rows.append((0, 0, 0))
+            continue
+        places.look(origin, chunk)
+        mask = chunk.filter_mask
+        at_end = any(o + c > n for o, c, n in zip(origin, shape, dataset.shape))
+        if filters and at_end and chunk.size == whole and not mask:
+            stored = dataset.id.read_direct_chunk(origin)[1]
+            mask = _left_out if _is_unpacked(stored, filters, refuse) else 0
+        rows.append((chunk.byte_offset, chunk.size, mask))
+    table = np.array(rows, np.uint64).reshape(-1, 3)
+    table[table[:, 1] != 0, 0] += np.uint64(places.begins[0])
+    return Chunks(name, shape, filters, _fill_of(dataset, dtype), table)

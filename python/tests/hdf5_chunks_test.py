@@ -1,0 +1,254 @@
+"""Datasets of HDF5 in packed chunks, read where they lie."""
+
+import ctypes
+import gc
+import os
+import pickle
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import oocarray as ooc
+
+h5py = pytest.importorskip("h5py", reason="needs h5py (Debian: python3-h5py)")
+
+record = np.dtype([("a", "i1"), ("b", ">f8"), ("c", "S3")])
+types = ["u1", "<i2", ">i2", "<f4", ">f4", "<f8", "<c16", "?", record]
+
+
+def some(random, shape, dtype):
+    bytes_ = random.integers(0, 3, int(np.prod(shape)) * np.dtype(dtype).itemsize, "u1")
+    return bytes_.view(dtype).reshape(shape) if dtype != "?" else (bytes_ > 1).reshape(shape)
+
+
+def same(a, b):
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+def random_dataset(random, file, name):
+    dtype = np.dtype(types[random.integers(len(types))])
+    shape = tuple(int(n) for n in random.integers(1, 60, random.integers(1, 4)))
+    options = {"chunks": tuple(int(random.integers(1, min(n, 20) + 1)) for n in shape)}
+    if random.integers(2):
+        options["maxshape"] = (None,) + shape[1:]
+    if random.integers(4):
+        options["compression"], options["compression_opts"] = "gzip", int(random.integers(0, 10))
+    options["shuffle"], options["fletcher32"] = bool(random.integers(2)), bool(random.integers(2))
+    if random.integers(2):
+        options["fillvalue"] = some(random, (), dtype)[()]
+    if "compression" not in options and any(n % c for n, c in zip(shape, options["chunks"])):
+        options["shuffle"] = False  # refused: see test_chunks_at_the_end_...
+    d = file.create_dataset(name, shape, dtype, **options)
+    for _ in range(random.integers(0, 4)):
+        lower = [int(random.integers(0, n)) for n in shape]
+        upper = [int(random.integers(low, n)) + 1 for low, n in zip(lower, shape)]
+        box = tuple(slice(low, up) for low, up in zip(lower, upper))
+        d[box] = some(random, tuple(up - low for low, up in zip(lower, upper)), dtype)
+    if "maxshape" in options and random.integers(2):
+        d.resize(int(random.integers(1, 80)), 0)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_any_chunks_read_as_h5py_reads_them(tmp_path, budget, seed):
+    random = np.random.default_rng(seed)
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w", userblock_size=512 * (seed % 3 == 1), libver="latest" if seed % 2 else "earliest") as file:
+        for i in range(8):
+            random_dataset(random, file, f"g/d{i}")
+    for i in range(8):
+        with h5py.File(path, "r") as file:
+            there = file[f"g/d{i}"][()]
+        with ooc.open_file(path, dataset=f"g/d{i}") as a:
+            assert same(np.asarray(a[...]), there)
+            for _ in range(10):
+                lower = [int(random.integers(0, n)) for n in there.shape]
+                box = tuple(slice(low, int(random.integers(low, n)) + 1) for low, n in zip(lower, there.shape))
+                assert same(a.read(box), np.ascontiguousarray(there[box]))
+        gc.collect()
+
+
+@pytest.fixture
+def packed(tmp_path):
+    there = np.arange(300 * 400, dtype="f8").reshape(300, 400)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("d", data=there, chunks=(32, 100), compression="gzip", shuffle=True)
+        file.create_dataset("e", data=-there, chunks=(32, 100), compression="gzip", shuffle=True)
+    return tmp_path / "a.h5", there
+
+
+def test_algorithms_and_threads_read_them(packed, budget, tmp_path):
+    path, there = packed
+    with ooc.open_file(path, dataset="d") as a, ooc.open_file(path, dataset="e") as e:
+        assert ooc.sum(a) == there.sum() and np.array_equal(e[...], -there)
+        wrong = []
+
+        def look(seed):
+            random = np.random.default_rng(seed)
+            for _ in range(200):
+                i, j = random.integers(300), random.integers(400)
+                if a[i, j] != there[i, j] or not np.array_equal(a.read(np.s_[i, :]), there[i]):
+                    wrong.append((i, j))
+
+        threads = [threading.Thread(target=look, args=(s,)) for s in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        assert not wrong
+        store = ooc.open_store(f"local:{tmp_path}/store")
+        with store.create("copy", a.shape, a.dtype) as copy:
+            ooc.copy(a, copy)
+            assert np.array_equal(copy[...], there)
+        again = pickle.loads(pickle.dumps(e))
+        assert np.array_equal(again[5], -there[5])
+        again.close()
+
+
+def chunk_place(path, name, origin):
+    with h5py.File(path, "r") as file:
+        return file[name].id.get_chunk_info_by_coord(origin)
+
+
+def test_a_damaged_chunk_is_an_error_that_names_it_and_the_others_are_read(packed, budget):
+    path, there = packed
+    with open(path, "r+b") as file:
+        at = chunk_place(path, "d", (64, 200)).byte_offset
+        file.seek(at + 20)
+        file.write(b"\0" * 30)
+    with ooc.open_file(path, dataset="d") as a:
+        with pytest.raises(OSError, match=rf"a.h5', dataset 'd': chunk \[64, 200\] at byte {at} ") as raised:
+            a.read(np.s_[70, 250])
+        assert "deflate" in str(raised.value) or "bytes" in str(raised.value)
+        with pytest.raises(OSError, match=r"chunk \[64, 200\]"):
+            ooc.sum(a)
+        assert np.array_equal(a.read(np.s_[200:]), there[200:])  # other blocks
+
+
+def test_a_checksum_that_does_not_match_is_an_error_that_names_the_chunk(tmp_path, budget):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("d", data=np.arange(1001, dtype="i2"), chunks=(1001,), fletcher32=True)
+    place = chunk_place(path, "d", (0,))
+    with open(path, "r+b") as file:
+        file.seek(place.byte_offset + 77)
+        file.write(b"\xee")
+    with ooc.open_file(path, dataset="d") as a, pytest.raises(OSError, match=r"chunk \[0\].*checksum"):
+        a.read()
+
+
+def test_a_file_that_is_written_to_meanwhile_is_noticed(packed, budget):
+    path, there = packed
+    with ooc.open_file(path, dataset="d") as a:
+        assert a.read(np.s_[0, 0]) == 0
+        os.utime(path, ns=(1, 1))
+        with pytest.raises(OSError, match=r"a.h5', dataset 'd': chunk .*written to the file"):
+            a.read(np.s_[299, 399])
+
+
+def test_what_is_not_decoded_or_would_be_written_is_refused_by_name(packed, budget, tmp_path):
+    path, _ = packed
+    with pytest.raises(ooc.TypeMismatch, match="'d': is stored in chunks, which are only read.*import"):
+        ooc.open_file(path, "r+", dataset="d")
+    with h5py.File(tmp_path / "b.h5", "w") as file:
+        file.create_dataset("lzf", data=np.zeros((10, 10)), chunks=(5, 5), compression="lzf")
+        file.create_dataset("offset", data=np.zeros((10, 10), int), chunks=(5, 5), scaleoffset=3)
+        file.create_dataset("text", data=["a", "b"], chunks=(1,))
+    for name, why in {"lzf": "filter 'lzf'", "offset": "filter 'scaleoffset'", "text": "objects"}.items():
+        with pytest.raises(ooc.TypeMismatch, match=why):
+            ooc.open_file(tmp_path / "b.h5", dataset=name)
+
+
+def test_chunks_of_zeros_behind_a_user_block_do_not_mislead(tmp_path, budget):
+    there = np.zeros(9000, "u1")
+    there[8000:] = 7
+    with h5py.File(tmp_path / "a.h5", "w", userblock_size=512) as file:
+        file.create_dataset("d", data=there, chunks=(1000,))
+    with ooc.open_file(tmp_path / "a.h5", dataset="d") as a:
+        assert np.array_equal(a.read(), there)
+
+
+def test_chunks_at_the_end_that_are_stored_without_their_filters_are_read(tmp_path, budget):
+    library = ctypes.CDLL(None)
+    if not hasattr(library, "H5Pset_chunk_opts"):
+        names = [line.split()[-1] for line in open("/proc/self/maps") if "libhdf5" in line]
+        library = next((ctypes.CDLL(n) for n in names if hasattr(ctypes.CDLL(n), "H5Pset_chunk_opts")), None)
+    if library is None:
+        pytest.skip("libhdf5 is not to be found in this process")
+    library.H5Pset_chunk_opts.argtypes = [ctypes.c_int64, ctypes.c_uint]
+    there = np.arange(1100, dtype="i4")
+    with h5py.File(tmp_path / "a.h5", "w", libver="latest") as file:
+        for name, filters in {"d": ["deflate"], "s": ["shuffle", "fletcher32"]}.items():
+            plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            plist.set_chunk((1000,))
+            for f in filters:
+                plist.set_deflate(4) if f == "deflate" else getattr(plist, f"set_{f}")()
+            assert library.H5Pset_chunk_opts(plist.id, 2) >= 0
+            space = h5py.h5s.create_simple((1100,))
+            h5py.Dataset(h5py.h5d.create(file.id, name.encode(), h5py.h5t.STD_I32LE, space, plist))[...] = there
+    for name in "ds":
+        with ooc.open_file(tmp_path / "a.h5", dataset=name) as a:
+            assert np.array_equal(a.read(), there)
+
+
+def test_a_packed_chunk_at_the_end_may_be_as_long_as_an_unpacked_one(tmp_path, budget):
+    random, found = np.random.default_rng(4), 0
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for i in range(200):
+            there = random.integers(0, 3, 37).astype("u1")
+            d = file.create_dataset(f"d{i}", data=there, chunks=(17,), compression="gzip", fletcher32=bool(i % 2))
+            if d.id.get_chunk_info_by_coord((34,)).size != 17:
+                del file[f"d{i}"]
+        names = {name: file[name][()] for name in file}
+    for name, there in names.items():
+        with ooc.open_file(tmp_path / "a.h5", dataset=name) as a:
+            assert np.array_equal(a.read(), there)
+            found += 1
+    assert found > 0
+
+
+def test_chunks_at_the_end_that_may_lie_there_unpacked_are_refused(tmp_path, budget):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("d", data=np.arange(11.0), chunks=(4,), shuffle=True)
+        file.create_dataset("whole", data=np.arange(12.0), chunks=(4,), shuffle=True)
+    with pytest.raises(ooc.TypeMismatch, match="without its filters"):
+        ooc.open_file(tmp_path / "a.h5", dataset="d")
+    with ooc.open_file(tmp_path / "a.h5", dataset="whole") as a:
+        assert list(a[...]) == list(range(12))
+
+
+def test_a_chunk_that_does_not_fit_the_budget_is_refused_with_the_least_that_does(tmp_path, small_budget):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("d", data=np.arange(100_000.0), chunks=(100_000,), compression="gzip")
+    with pytest.raises(ooc.BudgetTooSmall, match=r"a.h5', dataset 'd'.*800000 bytes.*at least \d+ bytes") as raised:
+        ooc.open_file(tmp_path / "a.h5", dataset="d")
+    least = int(str(raised.value).split("at least ")[1].split()[0])
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            f"import oocarray as ooc; rt = ooc.Runtime(memory={least + 2**18}); "
+            f"print(ooc.open_file({str(tmp_path / 'a.h5')!r}, dataset='d')[99999])",
+        ],
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "99999.0\n", done.stderr
+
+
+def test_a_budget_in_which_few_chunks_fit_still_reads_them_and_says_what_that_costs(tmp_path):
+    there = np.random.default_rng(3).random((64, 64, 64))
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("d", data=there, chunks=(64, 8, 8), compression="gzip")
+    np.save(tmp_path / "there.npy", there)
+    program = f"""
+import numpy as np, oocarray as ooc
+rt = ooc.Runtime(memory="1MiB")
+with ooc.open_file("{tmp_path}/a.h5", dataset="d") as a:
+    print(np.array_equal(a.read(), np.load("{tmp_path}/there.npy")))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "True\n"
+    assert "a.h5', dataset 'd': a walk in row-major order comes back to 64 chunks of 32768 bytes" in done.stderr

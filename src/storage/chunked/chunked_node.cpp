@@ -1,0 +1,242 @@
+#include "storage/chunked/chunked_node.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "storage/base/completion_counter.hpp"
+#include "storage/base/job_threads.hpp"
+#include "storage/base/notice.hpp"
+#include "storage/base/refuse.hpp"
+#include "storage/base/whole_transfer.hpp"
+#include "storage/chunked/chunk_decoder.hpp"
+#include "storage/chunked/chunk_grid.hpp"
+#include "storage/chunked/decoded_chunks.hpp"
+#include "storage/layout/regions.hpp"
+#include "storage/service/node_counters.hpp"
+
+namespace ooc::storage {
+namespace {
+
+constexpr std::uint64_t checksum_bytes = 4;
+
+/// Chunks that are decoded at a time, and kept.
+struct chunk_memory {
+  unsigned threads = 1;
+  std::uint64_t kept = 0;
+  std::uint64_t bytes = 0;  ///< of all
+  bool walks_fit = true;    ///< what a walk through the array comes back to is kept
+
+  /// A thread has what is stored of a chunk, two states of it, and the one that is being made.
+  static std::uint64_t of_thread(std::uint64_t chunk, std::uint64_t stored) {
+    return std::max(chunk, stored) + 2 * chunk + 2 * checksum_bytes;
+  }
+};
+
+chunk_memory memory_for(const chunk_grid& grid, std::uint64_t stored, std::uint64_t budget, const std::string& what) {
+  const std::uint64_t chunk = grid.chunk_bytes(), of_thread = chunk_memory::of_thread(chunk, stored);
+  const std::uint64_t most = budget / 2, least = of_thread + chunk;
+  if (most < least)
+    refuse(errc::budget_too_small, what,
+           "a chunk has " + std::to_string(chunk) + " bytes, which needs a memory budget of at least " +
+               std::to_string(2 * least) + " bytes, and it is " + std::to_string(budget) +
+               "; import it, or store it in smaller chunks");
+  chunk_memory m;
+  const std::uint64_t processors = std::max(1U, std::thread::hardware_concurrency());
+  m.threads = static_cast<unsigned>(std::clamp<std::uint64_t>(most / 4 / of_thread, 1, processors));
+  const std::uint64_t room = (most - m.threads * of_thread) / chunk, together = grid.chunks_in_use_together();
+  // What reading ahead needs of the chunks that come next, beside those that are not done with.
+  m.kept = std::min({room, 2 * together + m.threads, grid.chunks()});
+  m.bytes = m.kept * chunk + m.threads * of_thread;
+  m.walks_fit = m.kept >= std::min(together, grid.chunks());
+  if (!m.walks_fit)
+    notice("'" + what + "': a walk in row-major order comes back to " + std::to_string(together) + " chunks of " +
+           std::to_string(chunk) + " bytes, of which the memory budget keeps " + std::to_string(m.kept) +
+           "; the others are decoded each time.  A budget of " +
+           std::to_string(2 * (together * chunk + m.threads * of_thread)) + " bytes keeps all; an import needs none");
+  return m;
+}
+
+/// Which file it is, and of when.
+struct file_state {
+  explicit file_state(int fd) : error(::fstat(fd, &s) == 0 ? 0 : errno) {}
+  bool operator==(const file_state& o) const {
+    return error == 0 && o.error == 0 && s.st_size == o.s.st_size && s.st_mtim.tv_sec == o.s.st_mtim.tv_sec &&
+           s.st_mtim.tv_nsec == o.s.st_mtim.tv_nsec;
+  }
+
+  struct stat s {};
+  int error;
+};
+
+class chunk_source {
+ public:
+  chunk_source(std::shared_ptr<const plain_file> file, chunk_grid grid, file_chunks chunks, const chunk_memory& memory,
+               std::uint32_t element_size)
+      : file_(std::move(file)),
+        state_(file_->file.get()),
+        grid_(std::move(grid)),
+        chunks_(std::move(chunks)),
+        element_size_(element_size),
+        decoded_(memory.kept, memory.walks_fit) {}
+
+  const chunk_grid& grid() const noexcept { return grid_; }
+  const plain_file& file() const noexcept { return *file_; }
+  chunk_decoder decoder() const { return {chunks_.filters, element_size_}; }
+
+  /// Has `use` called with the chunk, by this thread or by the one that is decoding it.
+  void get(std::uint64_t chunk, chunk_decoder& d, decoded_chunks::user use) {
+    if (!decoded_.need(chunk, std::move(use))) return;
+    decoded_chunks::bytes made;
+    failure f;
+    try {
+      const auto memory = std::make_shared_for_overwrite<std::byte[]>(grid_.chunk_bytes());
+      f = decode(chunk, d, {memory.get(), grid_.chunk_bytes()});
+      made = memory;
+    } catch (const std::bad_alloc&) {
+      f = failed(chunk, {ENOMEM, std::generic_category()}, "cannot be decoded: there is no memory for it");
+    }
+    decoded_.arrived(chunk, f, f ? nullptr : made);
+  }
+
+  failure failed(std::uint64_t chunk, std::error_code code, const std::string& why) const {
+    return {code, "reading '" + file_->path + "', dataset '" + chunks_.dataset + "': chunk " + grid_.place_of(chunk) +
+                      " at byte " + std::to_string(chunks_.table[chunk].offset) + " " + why};
+  }
+
+  node_counters counters;
+
+ private:
+  failure decode(std::uint64_t chunk, chunk_decoder& d, std::span<std::byte> to) {
+    const file_chunk& c = chunks_.table[chunk];
+    if (c.bytes == 0) {
+      fill(to);
+    } else {
+      const std::span<std::byte> stored = d.stored(c.bytes);
+      if (const int e = read_whole(file_->file.get(), stored.data(), stored.size(), c.offset)) {
+        const std::error_code code(e, std::generic_category());
+        return failed(chunk, code, "cannot be read: " + code.message());
+      }
+      counters.add(&io_stats::device_reads, 1);
+      counters.add(&io_stats::device_bytes_read, c.bytes);
+      if (const std::string why = d.decode(c.filter_mask, to); !why.empty())
+        return failed(chunk, errc::corrupt, unchanged() ? why : changed);
+    }
+    return unchanged() ? failure{} : failed(chunk, {ESTALE, std::generic_category()}, changed);
+  }
+  bool unchanged() const { return file_state(file_->file.get()) == state_; }
+
+  void fill(std::span<std::byte> to) const {
+    const std::vector<std::byte>& one = chunks_.fill;
+    if (one.empty()) return static_cast<void>(std::memset(to.data(), 0, to.size()));
+    for (std::size_t at = 0; at < to.size(); at += one.size()) std::memcpy(to.data() + at, one.data(), one.size());
+  }
+
+  static constexpr const char* changed =
+      "may be another one now: somebody has written to the file since it was opened; open it again";
+
+  const std::shared_ptr<const plain_file> file_;
+  const file_state state_;
+  const chunk_grid grid_;
+  const file_chunks chunks_;
+  const std::uint32_t element_size_;
+  decoded_chunks decoded_;
+};
+
+class chunked_node final : public in_place_node {
+ public:
+  chunked_node(std::shared_ptr<chunk_source> source, const chunk_memory& memory)
+      : source_(std::move(source)),
+        memory_(memory.bytes),
+        threads_(memory.threads, [s = source_.get()] { return s->decoder(); }) {}
+
+  std::string name() const override { return source_->file().path; }
+  io_stats stats() const override { return source_->counters.snapshot(); }
+  std::uint64_t staging_bytes() const override { return memory_; }
+
+ private:
+  struct transfer {
+    std::vector<region> regions;  ///< sorted
+    std::byte* memory;
+  };
+
+  void carry_out(node_call call, completion done) override {
+    if (call.kind == io_kind::sync) return done({});
+    if (call.kind == io_kind::write) return done(refusal("written to: its chunks are packed"));
+    const auto what = std::make_shared<transfer>();
+    what->memory = call.memory;
+    object_regions(*call.wanted, call.file->striping, 0, what->regions);
+    // The regions, by their numbers, that each chunk has bytes of.
+    std::map<std::uint64_t, std::vector<std::uint32_t>> of_chunk;
+    std::uint64_t bytes = 0;
+    for (std::uint32_t i = 0; i < what->regions.size(); ++i) {
+      const region& r = what->regions[i];
+      bytes += r.length;
+      source_->grid().for_each_chunk(r.node_offset, r.node_end(), [&](std::uint64_t c) { of_chunk[c].push_back(i); });
+    }
+    source_->counters.add(&io_stats::read_requests, 1);
+    source_->counters.add(&io_stats::read_regions, node_runs(what->regions));
+    source_->counters.add(&io_stats::bytes_read, bytes);
+    if (of_chunk.empty()) return done({});
+    const auto all = std::make_shared<completion_counter>(of_chunk.size(), std::move(done));
+    for (auto& [chunk, regions] : of_chunk) {
+      try {
+        threads_.post([chunk = chunk, regions = std::move(regions), what, all, source = source_](chunk_decoder& d) {
+          // Perhaps called by another thread, later.
+          source->get(chunk, d, [=](const failure& f, const decoded_chunks::bytes& decoded) {
+            if (!f)
+              for (const std::uint32_t i : regions)
+                copy(source->grid(), chunk, what->regions[i], decoded, what->memory);
+            all->answer(f);
+          });
+        });
+      } catch (const std::exception& e) {
+        all->answer(source_->failed(chunk, {ENOMEM, std::generic_category()}, e.what()));
+      }
+    }
+  }
+
+  static void copy(const chunk_grid& grid, std::uint64_t chunk, const region& r, const decoded_chunks::bytes& from,
+                   std::byte* to) {
+    grid.for_each_piece(chunk, r.node_offset, r.node_end(), [&](const chunk_grid::piece& p) {
+      std::memcpy(to + r.memory_offset + (p.in_array - r.node_offset), from.get() + p.in_chunk, p.bytes);
+      return true;
+    });
+  }
+
+  const std::shared_ptr<chunk_source> source_;  // outlives the node where a completion ends it
+  const std::uint64_t memory_;
+  job_threads<chunk_decoder> threads_;
+};
+
+}  // namespace
+
+std::shared_ptr<io_service> make_chunked_node(std::shared_ptr<const plain_file> file, const array_description& array,
+                                              file_chunks chunks, std::uint64_t budget) {
+  const std::string what = file->path + "', dataset '" + chunks.dataset;
+  const std::vector<std::uint64_t> extents(chunks.extents.begin(), chunks.extents.end());
+  const bool none = std::find(extents.begin(), extents.end(), 0U) != extents.end();
+  if (extents.size() != array.extents.size() || none)
+    refuse(errc::invalid_request, what, "its chunks have other dimensions than the array, or extents of 0");
+  chunk_grid grid(array.extents, extents, array.element_size);
+  if (chunks.table.size() != grid.chunks())
+    refuse(errc::invalid_request, what,
+           "it has " + std::to_string(grid.chunks()) + " chunks, and places of " + std::to_string(chunks.table.size()) +
+               " are given");
+  if (!chunks.fill.empty() && chunks.fill.size() != array.element_size)
+    refuse(errc::invalid_request, what, "the fill value has another size than an element");
+  std::uint64_t stored = 0;
+  for (const file_chunk& c : chunks.table) stored = std::max<std::uint64_t>(stored, c.bytes);
+  const chunk_memory memory = memory_for(grid, stored, budget, what);
+  auto source =
+      std::make_shared<chunk_source>(std::move(file), std::move(grid), std::move(chunks), memory, array.element_size);
+  return std::make_shared<chunked_node>(std::move(source), memory);
+}
+
+}  // namespace ooc::storage

@@ -1,0 +1,57 @@
+// Chunks that have been decoded, as many as there is room for; those used last stay.  Where a walk through the array
+// comes back to more chunks than there is room for, it would find none of those: then any one goes, and some stay.
+//
+// Who needs a chunk either has it, or is to decode it, or is told when another thread has:
+//
+//     not here ── need(): decode ──> being decoded ── arrived(): bytes ──> here ── room for others ──> not here
+//                                          └──────── arrived(): failure ──> not here
+//
+// Any thread may call; nothing waits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <random>
+#include <unordered_map>
+#include <vector>
+
+#include "oocarray/error.hpp"
+#include "storage/base/mutex.hpp"
+
+namespace ooc::storage {
+
+class decoded_chunks {
+ public:
+  using bytes = std::shared_ptr<const std::byte[]>;
+  /// `chunk` lives as long as somebody uses it.
+  using user = std::function<void(const failure&, const bytes& chunk)>;
+
+  /// `walks_fit`: see above.
+  decoded_chunks(std::size_t most, bool walks_fit) : most_(most), walks_fit_(walks_fit) {}
+
+  /// True: the caller is to decode the chunk, and to call arrived().  `use` is called once, here, by who calls
+  /// arrived(), or, where the chunk is here, now.
+  bool need(std::uint64_t chunk, user use);
+  void arrived(std::uint64_t chunk, const failure& f, bytes decoded);
+
+ private:
+  struct slot {
+    bytes decoded;                             ///< null: being decoded
+    std::vector<user> waiting;                 ///< for that
+    std::list<std::uint64_t>::iterator order;  ///< of what is here
+  };
+
+  bytes make_room() OOC_REQUIRES(mutex_);
+
+  const std::size_t most_;
+  const bool walks_fit_;
+  mutex mutex_;
+  std::minstd_rand random_ OOC_GUARDED_BY(mutex_);
+  std::unordered_map<std::uint64_t, slot> slots_ OOC_GUARDED_BY(mutex_);
+  std::list<std::uint64_t> order_ OOC_GUARDED_BY(mutex_);  ///< of those that are here, the last used first
+};
+
+}  // namespace ooc::storage
