@@ -1,5 +1,5 @@
-# oocarray_document_code(RESULT DOCUMENT HEADING NUMBER): the NUMBERth piece of C++ (from 1) below the line HEADING of a document,
-# so that what documents show is compiled.  CMake runs again when the document changes.
+# oocarray_document_code(RESULT DOCUMENT HEADING NUMBER [LANGUAGE]): the NUMBERth piece of C++ (from 1) below the line HEADING of a document,
+# so that what documents show is compiled.  LANGUAGE: the word behind its fence, `cpp` if none is given.  CMake runs again when the document changes.
 function(oocarray_document_code result document heading number)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${document})
   file(READ ${PROJECT_SOURCE_DIR}/${document} rest)
@@ -13,12 +13,17 @@ function(oocarray_document_code result document heading number)
   string(FIND "${rest}" "\n## " end)
   string(SUBSTRING "${rest}" 0 ${end} rest)
   set(fence "```")
+  set(language cpp)
+  if(ARGC GREATER 4)
+    set(language ${ARGV4})
+  endif()
+  string(LENGTH "${fence}${language}\n" opening)
   foreach(piece RANGE 1 ${number})
-    string(FIND "${rest}" "${fence}cpp\n" begin)
+    string(FIND "${rest}" "${fence}${language}\n" begin)
     if(begin EQUAL -1)
-      message(FATAL_ERROR "${document} has fewer than ${number} pieces of C++ below \"${heading}\"")
+      message(FATAL_ERROR "${document} has fewer than ${number} pieces of ${language} below \"${heading}\"")
     endif()
-    math(EXPR begin "${begin} + 7")
+    math(EXPR begin "${begin} + ${opening}")
     string(SUBSTRING "${rest}" ${begin} -1 rest)
     string(FIND "${rest}" "${fence}" end)
     string(SUBSTRING "${rest}" 0 ${end} code)

@@ -37,7 +37,7 @@ install(EXPORT oocarray_targets NAMESPACE oocarray:: FILE oocarrayTargets.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/oocarray COMPONENT development)
 configure_package_config_file(cmake/oocarrayConfig.cmake.in
   ${CMAKE_CURRENT_BINARY_DIR}/oocarrayConfig.cmake
-  INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/oocarray)
+  INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/oocarray PATH_VARS CMAKE_INSTALL_INCLUDEDIR)
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/oocarrayConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/oocarrayConfig.cmake
