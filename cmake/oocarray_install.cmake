@@ -5,7 +5,7 @@ include(CMakePackageConfigHelpers)
 
 set(libraries oocarray oocarray_storage)
 install(DIRECTORY include/oocarray DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
-  PATTERN mpi.hpp EXCLUDE)  # of no use without the library
+  PATTERN mpi.hpp EXCLUDE PATTERN oocarray_mpi.* EXCLUDE)  # of no use without the library
 install(TARGETS oocarray oocarray_storage EXPORT oocarray_targets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development)
@@ -18,7 +18,8 @@ if(OOCARRAY_BUILD_MPI)
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT mpi)
   install(EXPORT oocarray_mpi_targets NAMESPACE oocarray:: FILE oocarrayMpiTargets.cmake
     DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/oocarray COMPONENT mpi)
-  install(FILES include/oocarray/mpi.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/oocarray COMPONENT mpi)
+  install(FILES include/oocarray/mpi.hpp include/oocarray/oocarray_mpi.h include/oocarray/oocarray_mpi.f90
+    DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/oocarray COMPONENT mpi)
 endif()
 # Before 1.0 a new minor version may change the binary interface.  The libraries find each other, and
 # ooc, ooc-metad and ooc-iod the libraries, wherever the prefix is.

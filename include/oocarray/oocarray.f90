@@ -38,6 +38,9 @@ module oocarray
     private
     type(c_ptr) :: handle = c_null_ptr
   end type
+  type, public :: ooc_group
+    type(c_ptr) :: handle = c_null_ptr  ! for oocarray_mpi.f90, which makes groups
+  end type
   type, public :: ooc_pin
     private
     type(c_ptr) :: handle = c_null_ptr
@@ -52,11 +55,14 @@ module oocarray
   public :: ooc_array_gather, ooc_array_scatter, ooc_array_writeback, ooc_array_invalidate
   public :: ooc_array_set_attribute, ooc_array_attribute, ooc_commit, ooc_array_last_commit
   public :: ooc_array_commit_attribute, ooc_array_roll_back
+  public :: ooc_array_sync, ooc_array_sync_halo, ooc_array_local_columns, ooc_group_destroy
+  public :: ooc_tell  ! for oocarray_mpi.f90
 
   type, bind(c) :: c_options
     type(c_ptr) :: tile = c_null_ptr, max_extents = c_null_ptr, fill = c_null_ptr
     integer(c_int64_t) :: block = 0
     integer(c_int) :: sparse = 0, commits = 0, replace = 0
+    type(c_ptr) :: group = c_null_ptr
   end type
 
   interface
@@ -105,9 +111,9 @@ module oocarray
       type(c_ptr) :: a
       integer(c_int) :: error
     end function
-    function c_array_open(rt, s, path, mode, a) bind(c, name="ooc_array_open") result(error)
+    function c_array_open(rt, s, path, mode, group, a) bind(c, name="ooc_array_open") result(error)
       import
-      type(c_ptr), value :: rt, s
+      type(c_ptr), value :: rt, s, group
       character(kind=c_char) :: path(*)
       integer(c_int), value :: mode
       type(c_ptr) :: a
@@ -200,6 +206,28 @@ module oocarray
       integer(c_int), value :: discard
       integer(c_int) :: error
     end function
+    function c_array_sync(a, durable) bind(c, name="ooc_array_sync") result(error)
+      import
+      type(c_ptr), value :: a
+      integer(c_int), value :: durable
+      integer(c_int) :: error
+    end function
+    function c_array_sync_halo(a, rows) bind(c, name="ooc_array_sync_halo") result(error)
+      import
+      type(c_ptr), value :: a
+      integer(c_size_t), value :: rows
+      integer(c_int) :: error
+    end function
+    function c_array_local_rows(a, begin, end) bind(c, name="ooc_array_local_rows") result(error)
+      import
+      type(c_ptr), value :: a
+      integer(c_size_t) :: begin, end
+      integer(c_int) :: error
+    end function
+    subroutine c_group_destroy(g) bind(c, name="ooc_group_destroy")
+      import
+      type(c_ptr), value :: g
+    end subroutine
     function c_array_set_attribute(a, key, val) bind(c, name="ooc_array_set_attribute") result(error)
       import
       type(c_ptr), value :: a
@@ -256,7 +284,7 @@ contains
     end do
   end function
 
-  subroutine tell(error, stat, errmsg)
+  subroutine ooc_tell(error, stat, errmsg)
     integer(c_int), intent(in) :: error
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
@@ -290,7 +318,7 @@ contains
     integer(c_int64_t) :: bytes
     bytes = 0
     if (present(memory)) bytes = memory
-    call tell(c_runtime_create(bytes, rt%handle), stat, errmsg)
+    call ooc_tell(c_runtime_create(bytes, rt%handle), stat, errmsg)
   end subroutine
 
   subroutine ooc_runtime_destroy(rt)
@@ -304,7 +332,7 @@ contains
     character(*), intent(in) :: url
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call tell(c_store_open(c_text(url), s%handle), stat, errmsg)
+    call ooc_tell(c_store_open(c_text(url), s%handle), stat, errmsg)
   end subroutine
 
   subroutine ooc_store_close(s)
@@ -318,12 +346,12 @@ contains
     character(*), intent(in) :: path
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call tell(c_store_remove(s%handle, c_text(path)), stat, errmsg)
+    call ooc_tell(c_store_remove(s%handle, c_text(path)), stat, errmsg)
   end subroutine
 
   ! --- arrays
 
-  subroutine ooc_array_create(a, rt, s, path, type, shape, max_shape, sparse, commits, replace, stat, errmsg)
+  subroutine ooc_array_create(a, rt, s, path, type, shape, max_shape, sparse, commits, replace, group, stat, errmsg)
     type(ooc_array), intent(out) :: a
     type(ooc_runtime), intent(in) :: rt
     type(ooc_store), intent(in) :: s
@@ -331,6 +359,7 @@ contains
     integer(c_size_t), intent(in) :: shape(:)
     integer(c_size_t), intent(in), optional :: max_shape(:)  ! as many as shape has
     logical, intent(in), optional :: sparse, commits, replace
+    type(ooc_group), intent(in), optional :: group  ! of ranks that share it; the call is then collective
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(c_options) :: options
@@ -342,19 +371,24 @@ contains
     if (present(sparse)) options%sparse = merge(1, 0, sparse)
     if (present(commits)) options%commits = merge(1, 0, commits)
     if (present(replace)) options%replace = merge(1, 0, replace)
-    call tell(c_array_create(rt%handle, s%handle, c_text(path), c_text(type), size(shape, kind=c_size_t), &
+    if (present(group)) options%group = group%handle
+    call ooc_tell(c_array_create(rt%handle, s%handle, c_text(path), c_text(type), size(shape, kind=c_size_t), &
                              reversed(shape), options, a%handle), stat, errmsg)
   end subroutine
 
-  subroutine ooc_array_open(a, rt, s, path, mode, stat, errmsg)
+  subroutine ooc_array_open(a, rt, s, path, mode, group, stat, errmsg)
     type(ooc_array), intent(out) :: a
     type(ooc_runtime), intent(in) :: rt
     type(ooc_store), intent(in) :: s
     character(*), intent(in) :: path
     integer(c_int), intent(in) :: mode
+    type(ooc_group), intent(in), optional :: group
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call tell(c_array_open(rt%handle, s%handle, c_text(path), mode, a%handle), stat, errmsg)
+    type(c_ptr) :: ranks
+    ranks = c_null_ptr
+    if (present(group)) ranks = group%handle
+    call ooc_tell(c_array_open(rt%handle, s%handle, c_text(path), mode, ranks, a%handle), stat, errmsg)
   end subroutine
 
   subroutine ooc_array_close(a, stat, errmsg)
@@ -364,7 +398,7 @@ contains
     integer(c_int) :: error
     error = c_array_close(a%handle)
     a%handle = c_null_ptr
-    call tell(error, stat, errmsg)
+    call ooc_tell(error, stat, errmsg)
   end subroutine
 
   ! The first element, for c_f_pointer() with ooc_array_shape().
@@ -372,7 +406,7 @@ contains
     type(ooc_array), intent(in) :: a
     type(c_ptr) :: data
     data = c_array_data(a%handle)
-    if (.not. c_associated(data)) call tell(-1_c_int)
+    if (.not. c_associated(data)) call ooc_tell(-1_c_int)
   end function
 
   function ooc_array_shape(a) result(shape)
@@ -394,7 +428,7 @@ contains
     integer(c_size_t), intent(in) :: shape(:)
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call tell(c_array_resize(a%handle, reversed(shape)), stat, errmsg)
+    call ooc_tell(c_array_resize(a%handle, reversed(shape)), stat, errmsg)
   end subroutine
 
   subroutine ooc_array_advise(a, pattern, stat, errmsg)
@@ -402,7 +436,7 @@ contains
     integer(c_int), intent(in) :: pattern
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call tell(c_array_advise(a%handle, pattern), stat, errmsg)
+    call ooc_tell(c_array_advise(a%handle, pattern), stat, errmsg)
   end subroutine
 
   subroutine ooc_array_prefetch(a, lower, upper, stat, errmsg)
@@ -410,7 +444,7 @@ contains
     integer(c_size_t), intent(in) :: lower(:), upper(:)
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call tell(c_array_prefetch(a%handle, reversed(lower - 1), reversed(upper)), stat, errmsg)
+    call ooc_tell(c_array_prefetch(a%handle, reversed(lower - 1), reversed(upper)), stat, errmsg)
   end subroutine
 
   subroutine ooc_array_overwrite(a, lower, upper, stat, errmsg)
@@ -418,7 +452,7 @@ contains
     integer(c_size_t), intent(in) :: lower(:), upper(:)
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call tell(c_array_overwrite(a%handle, reversed(lower - 1), reversed(upper)), stat, errmsg)
+    call ooc_tell(c_array_overwrite(a%handle, reversed(lower - 1), reversed(upper)), stat, errmsg)
   end subroutine
 
   subroutine ooc_array_pin(p, a, lower, upper, write, stat, errmsg)
@@ -428,7 +462,7 @@ contains
     logical, intent(in) :: write
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call tell(c_array_pin(a%handle, reversed(lower - 1), reversed(upper), merge(1_c_int, 0_c_int, write), p%handle), &
+    call ooc_tell(c_array_pin(a%handle, reversed(lower - 1), reversed(upper), merge(1_c_int, 0_c_int, write), p%handle), &
               stat, errmsg)
   end subroutine
 
@@ -445,7 +479,7 @@ contains
     type(c_ptr), intent(in) :: to
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call tell(c_array_gather(a%handle, size(numbers, kind=c_size_t), numbers - 1, to), stat, errmsg)
+    call ooc_tell(c_array_gather(a%handle, size(numbers, kind=c_size_t), numbers - 1, to), stat, errmsg)
   end subroutine
 
   subroutine ooc_array_scatter(a, numbers, from, stat, errmsg)
@@ -454,7 +488,7 @@ contains
     type(c_ptr), intent(in) :: from
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call tell(c_array_scatter(a%handle, size(numbers, kind=c_size_t), numbers - 1, from), stat, errmsg)
+    call ooc_tell(c_array_scatter(a%handle, size(numbers, kind=c_size_t), numbers - 1, from), stat, errmsg)
   end subroutine
 
   subroutine ooc_array_writeback(a, durable, stat, errmsg)
@@ -465,7 +499,7 @@ contains
     integer(c_int) :: safe
     safe = 0
     if (present(durable)) safe = merge(1_c_int, 0_c_int, durable)
-    call tell(c_array_writeback(a%handle, safe), stat, errmsg)
+    call ooc_tell(c_array_writeback(a%handle, safe), stat, errmsg)
   end subroutine
 
   subroutine ooc_array_invalidate(a, discard, stat, errmsg)
@@ -476,7 +510,49 @@ contains
     integer(c_int) :: aloud
     aloud = 0
     if (present(discard)) aloud = merge(1_c_int, 0_c_int, discard)
-    call tell(c_array_invalidate(a%handle, aloud), stat, errmsg)
+    call ooc_tell(c_array_invalidate(a%handle, aloud), stat, errmsg)
+  end subroutine
+
+  ! --- arrays that ranks share
+
+  subroutine ooc_array_sync(a, durable, stat, errmsg)
+    type(ooc_array), intent(in) :: a
+    logical, intent(in), optional :: durable
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer(c_int) :: safe
+    safe = 0
+    if (present(durable)) safe = merge(1_c_int, 0_c_int, durable)
+    call ooc_tell(c_array_sync(a%handle, safe), stat, errmsg)
+  end subroutine
+
+  ! The columns next to those of this rank: of the last index, so many on each side.
+  subroutine ooc_array_sync_halo(a, columns, stat, errmsg)
+    type(ooc_array), intent(in) :: a
+    integer(c_size_t), intent(in) :: columns
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    call ooc_tell(c_array_sync_halo(a%handle, columns), stat, errmsg)
+  end subroutine
+
+  ! Those of the last index that lie on this rank, both included; first > last: none.
+  subroutine ooc_array_local_columns(a, first, last, stat, errmsg)
+    type(ooc_array), intent(in) :: a
+    integer(c_size_t), intent(out) :: first, last
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer(c_int) :: error
+    first = 0
+    last = 0
+    error = c_array_local_rows(a%handle, first, last)
+    first = first + 1
+    call ooc_tell(error, stat, errmsg)
+  end subroutine
+
+  subroutine ooc_group_destroy(g)
+    type(ooc_group), intent(inout) :: g
+    call c_group_destroy(g%handle)
+    g%handle = c_null_ptr
   end subroutine
 
   ! --- attributes and commits.  A text ends with its last character that is no blank.
@@ -486,7 +562,7 @@ contains
     character(*), intent(in) :: key, value
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call tell(c_array_set_attribute(a%handle, c_text(key), c_text(value)), stat, errmsg)
+    call ooc_tell(c_array_set_attribute(a%handle, c_text(key), c_text(value)), stat, errmsg)
   end subroutine
 
   subroutine ooc_array_attribute(a, key, value, stat, errmsg)
@@ -507,7 +583,7 @@ contains
       error = c_array_attribute(a%handle, c_text(key), c, needed, needed)
     end if
     if (error == 0) value = c(:needed - 1)
-    call tell(error, stat, errmsg)
+    call ooc_tell(error, stat, errmsg)
   end subroutine
 
   ! `key` and `value`: a text that is kept with the commit.
@@ -531,7 +607,7 @@ contains
       keys(1) = c_loc(c_key)
       vals(1) = c_loc(c_value)
     end if
-    call tell(c_commit(size(a, kind=c_size_t), arrays, texts, keys, vals), stat, errmsg)
+    call ooc_tell(c_commit(size(a, kind=c_size_t), arrays, texts, keys, vals), stat, errmsg)
   end subroutine
 
   function ooc_array_last_commit(a) result(number)
@@ -558,14 +634,14 @@ contains
       error = c_commit_attribute(a%handle, c_text(key), c, needed, needed)
     end if
     if (error == 0) value = c(:needed - 1)
-    call tell(error, stat, errmsg)
+    call ooc_tell(error, stat, errmsg)
   end subroutine
 
   subroutine ooc_array_roll_back(a, stat, errmsg)
     type(ooc_array), intent(in) :: a
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call tell(c_array_roll_back(a%handle), stat, errmsg)
+    call ooc_tell(c_array_roll_back(a%handle), stat, errmsg)
   end subroutine
 
 end module oocarray

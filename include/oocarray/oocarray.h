@@ -74,6 +74,11 @@ int ooc_store_remove(ooc_store* s, const char* path);
 
 typedef struct ooc_array ooc_array;
 
+/* The ranks of an MPI program that share arrays: see oocarray_mpi.h, which makes them. */
+typedef struct ooc_group ooc_group;
+/* Its arrays may stay open.  NULL: nothing. */
+void ooc_group_destroy(ooc_group* g);
+
 /* Zeros are the usual; begin with {0}. */
 typedef struct ooc_array_options {
   const size_t* tile;        /* as many extents as the array has: the file is in such tiles; NULL: row-major */
@@ -83,6 +88,7 @@ typedef struct ooc_array_options {
   int sparse;                /* 1: no space is reserved */
   int commits;               /* 1: it keeps its last commit, see ooc_commit() */
   int replace;               /* 1: ooc_array_create() replaces what is there */
+  ooc_group* group;          /* the ranks that share it: then creating and closing are collective; NULL: this process alone */
 } ooc_array_options;
 
 enum ooc_mode { OOC_READ_ONLY = 0, OOC_READ_WRITE = 1 };
@@ -90,7 +96,9 @@ enum ooc_mode { OOC_READ_ONLY = 0, OOC_READ_WRITE = 1 };
 /* `type`: "f8", "f4", "c16", "i4", "u1", ... as in element_type.hpp; `rank`: 1 to 8. */
 int ooc_array_create(ooc_runtime* rt, ooc_store* s, const char* path, const char* type, size_t rank,
                      const size_t* extents, const ooc_array_options* options, ooc_array** a);
-int ooc_array_open(ooc_runtime* rt, ooc_store* s, const char* path, enum ooc_mode mode, ooc_array** a);
+/* `group`: as in the options. */
+int ooc_array_open(ooc_runtime* rt, ooc_store* s, const char* path, enum ooc_mode mode, ooc_group* group,
+                   ooc_array** a);
 /* Writes back what has been modified, and frees `a`, also where it fails: then what could not be written is lost, and
  * the text says which.  NULL: nothing. */
 int ooc_array_close(ooc_array* a);
@@ -131,6 +139,15 @@ int ooc_array_writeback(ooc_array* a, int durable);
 /* Forgets what is in memory, so that what others have written is read.  Fails with OOC_DIRTY where something was modified
  * and not written back, unless `discard` is 1. */
 int ooc_array_invalidate(ooc_array* a, int discard);
+
+/* --- Arrays that ranks share; one without a group is that of a single rank */
+
+/* Collective: writes back, and lets every rank see what the others have written. */
+int ooc_array_sync(ooc_array* a, int durable);
+/* The same for the rows next to those of this rank, `rows` on each side. */
+int ooc_array_sync_halo(ooc_array* a, size_t rows);
+/* The rows of the first index that lie on this rank: *begin <= i < *end.  Not collective. */
+int ooc_array_local_rows(const ooc_array* a, size_t* begin, size_t* end);
 
 /* --- Attributes: texts that are kept with an array */
 

@@ -3,14 +3,13 @@
 
 #include <cerrno>
 #include <cstring>
-#include <exception>
 #include <map>
-#include <new>
-#include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "c/codes.hpp"
 #include "oocarray/any_array.hpp"
 #include "oocarray/commit.hpp"
 #include "oocarray/detail/indexed_elements.hpp"
@@ -31,46 +30,9 @@ struct ooc_pin {
 
 namespace {
 
-std::string& last_text() {
-  thread_local std::string text;
-  return text;
-}
-
-int failed(int code, const char* text) noexcept {
-  try {
-    last_text() = text;
-  } catch (const std::bad_alloc&) {
-    last_text().clear();
-  }
-  return code;
-}
-
-/// Runs f; 0, or the code of what it throws.
-template <class F>
-int guarded(F&& f) noexcept {
-  try {
-    f();
-    return 0;
-  } catch (const ooc::error& e) {
-    const std::error_code code = e.code();
-    if (code.category() == ooc::error_category()) return failed(-code.value(), e.what());
-    const int number = code.default_error_condition().value();
-    return failed(number == 0 ? EIO : number, e.what());
-  } catch (const std::bad_alloc&) {
-    return failed(ENOMEM, "there is no memory");
-  } catch (const std::out_of_range& e) {
-    return failed(EDOM, e.what());
-  } catch (const std::exception& e) {
-    return failed(OOC_OTHER, e.what());
-  }
-}
-
-/// Throws for an argument that must not be NULL.
-template <class T>
-T* given(T* p, const char* what) {
-  if (!p) throw ooc::usage_error(ooc::errc::invalid_request, std::string(what) + " is NULL");
-  return p;
-}
+using ooc::c::failed;
+using ooc::c::given;
+using ooc::c::guarded;
 
 std::vector<std::size_t> numbers_of(const ooc::any_array& a, const std::size_t* numbers, const char* what) {
   return {given(numbers, what), numbers + a.rank()};
@@ -96,6 +58,7 @@ ooc::any_array::options_type options_of(const ooc_array_options* o, std::size_t 
   to.sparse = o->sparse != 0;
   to.commits = o->commits != 0;
   to.replace = o->replace != 0;
+  if (o->group) to.group = o->group->of_cpp;
   return to;
 }
 
@@ -116,8 +79,6 @@ ooc::durability how_safe(int durable) { return durable ? ooc::durability::durabl
 }  // namespace
 
 extern "C" {
-
-const char* ooc_error_text(void) { return last_text().c_str(); }
 
 // --- runtime and store
 
@@ -161,14 +122,17 @@ int ooc_array_create(ooc_runtime* rt, ooc_store* s, const char* path, const char
   });
 }
 
-int ooc_array_open(ooc_runtime* rt, ooc_store* s, const char* path, enum ooc_mode mode, ooc_array** a) {
+int ooc_array_open(ooc_runtime* rt, ooc_store* s, const char* path, enum ooc_mode mode, ooc_group* group,
+                   ooc_array** a) {
   return guarded([&] {
     ooc_array*& made = *given(a, "a");
     ooc::runtime& r = given(rt, "rt")->of_cpp;
     const ooc::store& in = given(s, "s")->of_cpp;
-    *given(a, "a") =
-        new ooc_array{mode == OOC_READ_ONLY ? ooc::any_array(r, in, given(path, "path"), ooc::open_read_only)
-                                            : ooc::any_array(r, in, given(path, "path"), ooc::open)};
+    ooc::any_array::options_type options;
+    if (group) options.group = group->of_cpp;
+    made =
+        new ooc_array{mode == OOC_READ_ONLY ? ooc::any_array(r, in, given(path, "path"), ooc::open_read_only, options)
+                                            : ooc::any_array(r, in, given(path, "path"), ooc::open, options)};
   });
 }
 
@@ -252,6 +216,20 @@ int ooc_array_invalidate(ooc_array* a, int discard) {
       given(a, "a")->of_cpp.invalidate();
   });
 }
+
+int ooc_array_sync(ooc_array* a, int durable) {
+  return guarded([&] { given(a, "a")->of_cpp.sync(how_safe(durable)); });
+}
+
+int ooc_array_sync_halo(ooc_array* a, size_t rows) {
+  return guarded([&] { given(a, "a")->of_cpp.sync_halo(rows); });
+}
+
+int ooc_array_local_rows(const ooc_array* a, size_t* begin, size_t* end) {
+  return guarded([&] { std::tie(*given(begin, "begin"), *given(end, "end")) = given(a, "a")->of_cpp.local_rows(); });
+}
+
+void ooc_group_destroy(ooc_group* g) { delete g; }
 
 // --- attributes and commits
 

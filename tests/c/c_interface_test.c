@@ -36,7 +36,7 @@ static void elements_are_plain_memory(ooc_runtime* rt, ooc_store* s) {
   CHECK(u[0][0] == 0);
   DONE(ooc_array_close(a));
 
-  DONE(ooc_array_open(rt, s, "a", OOC_READ_ONLY, &a));
+  DONE(ooc_array_open(rt, s, "a", OOC_READ_ONLY, NULL, &a));
   size_t found[2] = {0, 0};
   CHECK(ooc_array_rank(a) == 2);
   ooc_array_extents(a, found);
@@ -54,7 +54,7 @@ static void elements_are_plain_memory(ooc_runtime* rt, ooc_store* s) {
 
 static void boxes_pins_and_lists_of_numbers(ooc_runtime* rt, ooc_store* s) {
   ooc_array* a = NULL;
-  DONE(ooc_array_open(rt, s, "a", OOC_READ_WRITE, &a));
+  DONE(ooc_array_open(rt, s, "a", OOC_READ_WRITE, NULL, &a));
   const size_t lower[2] = {10, 0}, upper[2] = {12, columns}, beyond[2] = {rows + 1, columns};
   DONE(ooc_array_prefetch(a, lower, upper));
   CHECK(ooc_array_prefetch(a, lower, beyond) != 0);
@@ -156,7 +156,7 @@ static void wrong_arguments_are_refused_by_name(ooc_runtime* rt, ooc_store* s) {
   SAYS("rt is NULL");
   CHECK(ooc_array_create(rt, s, "b", "f8", 1, &n, NULL, NULL) == OOC_INVALID_REQUEST);
   SAYS("a is NULL");
-  CHECK(ooc_array_open(rt, s, "b", OOC_READ_WRITE, &a) == ENOENT);
+  CHECK(ooc_array_open(rt, s, "b", OOC_READ_WRITE, NULL, &a) == ENOENT);
   SAYS("'b'");
   CHECK(ooc_store_open("nowhere:x", &none) != 0 && none == NULL);
   SAYS("nowhere:x");
