@@ -308,6 +308,26 @@ contains
     c = trim(text)//c_null_char
   end function
 
+  ! A text of any length, by a function that has room for so many bytes.
+  subroutine get_text(from, a, key, value, error)
+    procedure(c_array_attribute) :: from
+    type(ooc_array), intent(in) :: a
+    character(*), intent(in) :: key
+    character(:), allocatable, intent(out) :: value
+    integer(c_int), intent(out) :: error
+    character(:, kind=c_char), allocatable :: c
+    integer(c_size_t) :: needed
+    needed = 1
+    allocate (character(1, kind=c_char) :: c)
+    error = from(a%handle, c_text(key), c, needed, needed)
+    if (error /= 0 .and. needed > 1) then
+      deallocate (c)
+      allocate (character(needed, kind=c_char) :: c)
+      error = from(a%handle, c_text(key), c, needed, needed)
+    end if
+    if (error == 0) value = c(:needed - 1)
+  end subroutine
+
   ! --- runtime and store
 
   subroutine ooc_runtime_create(rt, memory, stat, errmsg)
@@ -571,18 +591,8 @@ contains
     character(:), allocatable, intent(out) :: value
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    character(:, kind=c_char), allocatable :: c
-    integer(c_size_t) :: needed
     integer(c_int) :: error
-    needed = 1
-    allocate (character(1, kind=c_char) :: c)
-    error = c_array_attribute(a%handle, c_text(key), c, needed, needed)
-    if (error /= 0 .and. needed > 1) then
-      deallocate (c)
-      allocate (character(needed, kind=c_char) :: c)
-      error = c_array_attribute(a%handle, c_text(key), c, needed, needed)
-    end if
-    if (error == 0) value = c(:needed - 1)
+    call get_text(c_array_attribute, a, key, value, error)
     call ooc_tell(error, stat, errmsg)
   end subroutine
 
@@ -622,18 +632,8 @@ contains
     character(:), allocatable, intent(out) :: value
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    character(:, kind=c_char), allocatable :: c
-    integer(c_size_t) :: needed
     integer(c_int) :: error
-    needed = 1
-    allocate (character(1, kind=c_char) :: c)
-    error = c_commit_attribute(a%handle, c_text(key), c, needed, needed)
-    if (error /= 0 .and. needed > 1) then
-      deallocate (c)
-      allocate (character(needed, kind=c_char) :: c)
-      error = c_commit_attribute(a%handle, c_text(key), c, needed, needed)
-    end if
-    if (error == 0) value = c(:needed - 1)
+    call get_text(c_commit_attribute, a, key, value, error)
     call ooc_tell(error, stat, errmsg)
   end subroutine
 

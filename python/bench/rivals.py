@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""oocarray beside numpy.memmap, dask and zarr, under the same memory cap, on arrays of 8 times the memory.
+"""oocarray beside numpy.memmap, dask, zarr and h5py, under the same memory cap, on arrays of 8 times the memory.
 
 Each row is the rival's time / ours, so more is better: the median of the rounds, and their spread.  In each round ours and
 the rivals run in turns, each a process of its own with a cold page cache; of several rivals the fastest counts.
@@ -55,6 +55,9 @@ ROWS = {
     "numba_resident": Row(
         "nothing", 0.95, ["plain"], ["numba"], "Jacobi compiled by Numba, arrays in memory", "np.asarray(a)"
     ),
+    "packed_bands": Row("packed", 2.0, ["h5py-bands"], ["h5py"], "sum of all of HDF5 chunks, gzip, whole rows", "none"),
+    "packed_tiles": Row("packed", 2.0, ["h5py-tiles"], ["h5py"], "the same, chunks of 256 x 512", "none"),
+    "packed_columns": Row("packed", 1.5, ["h5py-tiles"], ["h5py"], "a[:, j].sum() for the first columns of these", "none"),
     "in_place": Row("file", 1 / 1.1, ["imported"], [], "np.dot(x, x) of a raw file by open_file()", "none"),
 }
 
@@ -125,8 +128,10 @@ LOOPS = {
     "columns": columns,
     "sum_beside_dask": sum_all,
     "multiply_beside_dask": multiply,
+    "packed_columns": columns,
     "in_place": dot,
 }
+PACKED = {"bands": 16, "tiles": 256}  #: datasets in chunks of 1 MiB, and the rows of each
 WRITES = {"multiply", "jacobi", "multiply_beside_dask"}
 
 
@@ -164,7 +169,10 @@ def ours(row: str, s: Dict[str, Any]) -> Dict[str, Any]:
         return resident(s, lambda name, n: np.asarray(ooc.open_store(s["store"]).create(name, (n, n), replace=True)))
     names = ("i", "j") if row.endswith("dask") else ("a", "b")
     with ooc.Runtime(memory=s["file_memory"] if row == "in_place" else s["memory"]) as rt:
-        if row == "in_place":
+        if row.startswith("packed"):
+            with ooc.open_file(f"{s['dir']}/packed.h5", dataset="bands" if row == "packed_bands" else "tiles") as x:
+                said = _timed(row, lambda: columns(x, None, s) if row == "packed_columns" else ooc.sum(x))
+        elif row == "in_place":
             before = _kernel_bytes_written()
             x = ooc.open_file(s["file"], dtype="f8")
             said = _timed(row, lambda: dot(x, None, s))
@@ -262,7 +270,17 @@ def zarr_alone(row: str, s: Dict[str, Any], codec: str) -> Dict[str, Any]:
     return {**_timed(row, multiply_all), "digest": _sample(j)}
 
 
-SIDES = {"memmap": memmap, "dask": dask, "zarr": zarr_alone}
+def h5py_alone(row: str, s: Dict[str, Any], dataset: str) -> Dict[str, Any]:
+    import h5py
+
+    with h5py.File(f"{s['dir']}/packed.h5", "r") as file:
+        d, step = file[dataset], PACKED[dataset]
+        if row == "packed_columns":
+            return _timed(row, lambda: columns(d, None, s))
+        return _timed(row, lambda: np.sum([np.sum(d[i : i + step]) for i in range(0, d.shape[0], step)]))
+
+
+SIDES = {"h5py": h5py_alone, "memmap": memmap, "dask": dask, "zarr": zarr_alone}
 
 
 # --- the data
@@ -327,7 +345,29 @@ def make_file(s: Dict[str, Any]) -> Dict[str, Any]:
     return {}
 
 
-MAKERS = {"nothing": lambda s: {}, "matrices": make_matrices, "incompressible": make_incompressible, "file": make_file}
+def make_packed(s: Dict[str, Any]) -> Dict[str, Any]:
+    import h5py
+
+    n, rng = s["n"], np.random.default_rng(4)
+    with h5py.File(f"{s['dir']}/packed.h5", "w") as file:
+        both = [
+            file.create_dataset(name, (n, n), "f8", chunks=(rows, min(n, (1 << 17) // rows)), compression="gzip", shuffle=True)
+            for name, rows in PACKED.items()
+        ]
+        for first in range(0, n, 256):
+            values = np.cumsum(rng.integers(-3, 4, (min(256, n - first), n)), axis=1).astype("f8")
+            for d in both:
+                d[first : first + len(values)] = values
+    return {}
+
+
+MAKERS: Dict[str, Callable[[Dict[str, Any]], Dict[str, Any]]] = {
+    "nothing": lambda s: {},
+    "matrices": make_matrices,
+    "incompressible": make_incompressible,
+    "packed": make_packed,
+    "file": make_file,
+}
 
 
 def run_child(run: str) -> None:

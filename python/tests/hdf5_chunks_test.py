@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import itertools
 import os
 import pickle
 import subprocess
@@ -170,6 +171,18 @@ def test_chunks_of_zeros_behind_a_user_block_do_not_mislead(tmp_path, budget):
         assert np.array_equal(a.read(), there)
 
 
+def made(file, name, there, filters, more):
+    """Writes a dataset in chunks of 1000 elements with these filters, as `more(plist)` says, too."""
+    plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    plist.set_chunk((1000,))
+    for f in filters:
+        plist.set_deflate(4) if f == "deflate" else getattr(plist, f"set_{f}")()
+    assert more(plist) >= 0
+    space = h5py.h5s.create_simple(there.shape)
+    stored = h5py.h5t.py_create(there.dtype)
+    h5py.Dataset(h5py.h5d.create(file.id, name.encode(), stored, space, plist))[...] = there
+
+
 def test_chunks_at_the_end_that_are_stored_without_their_filters_are_read(tmp_path, budget):
     library = ctypes.CDLL(None)
     if not hasattr(library, "H5Pset_chunk_opts"):
@@ -181,16 +194,19 @@ def test_chunks_at_the_end_that_are_stored_without_their_filters_are_read(tmp_pa
     there = np.arange(1100, dtype="i4")
     with h5py.File(tmp_path / "a.h5", "w", libver="latest") as file:
         for name, filters in {"d": ["deflate"], "s": ["shuffle", "fletcher32"]}.items():
-            plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-            plist.set_chunk((1000,))
-            for f in filters:
-                plist.set_deflate(4) if f == "deflate" else getattr(plist, f"set_{f}")()
-            assert library.H5Pset_chunk_opts(plist.id, 2) >= 0
-            space = h5py.h5s.create_simple((1100,))
-            h5py.Dataset(h5py.h5d.create(file.id, name.encode(), h5py.h5t.STD_I32LE, space, plist))[...] = there
+            made(file, name, there, filters, lambda plist: library.H5Pset_chunk_opts(plist.id, 2))
     for name in "ds":
         with ooc.open_file(tmp_path / "a.h5", dataset=name) as a:
             assert np.array_equal(a.read(), there)
+
+
+@pytest.mark.parametrize("filters", itertools.permutations(["deflate", "shuffle", "fletcher32"]), ids="-".join)
+def test_filters_may_come_in_any_order(tmp_path, budget, filters):
+    there = np.arange(7000, dtype="i2") // 3
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        made(file, "d", there, filters, lambda plist: 0)
+    with ooc.open_file(tmp_path / "a.h5", dataset="d") as a:
+        assert np.array_equal(a.read(), there)
 
 
 def test_a_packed_chunk_at_the_end_may_be_as_long_as_an_unpacked_one(tmp_path, budget):

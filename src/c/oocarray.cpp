@@ -42,8 +42,13 @@ ooc::any_box box_of(const ooc::any_array& a, const std::size_t* lower, const std
   return {numbers_of(a, lower, "lower"), numbers_of(a, upper, "upper")};
 }
 
+constexpr std::size_t most_dimensions = 8;
+
 ooc::any_array::options_type options_of(const ooc_array_options* o, std::size_t rank, std::uint32_t element_size) {
   ooc::any_array::options_type to;
+  if (rank == 0 || rank > most_dimensions)
+    throw ooc::usage_error(ooc::errc::invalid_request, "an array has 1 to " + std::to_string(most_dimensions) +
+                                                           " extents, not " + std::to_string(rank));
   if (!o) return to;
   if (o->tile) {
     to.order = ooc::file_order::tiled;

@@ -152,6 +152,11 @@ static void wrong_arguments_are_refused_by_name(ooc_runtime* rt, ooc_store* s) {
   CHECK(ooc_array_create(rt, s, "b", "real", 1, &n, NULL, &a) == OOC_TYPE_MISMATCH);
   SAYS("'real'");
   CHECK(ooc_array_create(rt, s, "b", "f8", 2, nothing, NULL, &a) != 0);
+  ooc_array_options tiled = {0};
+  tiled.tile = &n;
+  CHECK(ooc_array_create(rt, s, "b", "f8", SIZE_MAX, &n, &tiled, &a) == OOC_INVALID_REQUEST);
+  SAYS("1 to 8 extents");
+  CHECK(ooc_array_create(rt, s, "b", "f8", 0, &n, NULL, &a) == OOC_INVALID_REQUEST);
   CHECK(ooc_array_create(NULL, s, "b", "f8", 1, &n, NULL, &a) == OOC_INVALID_REQUEST);
   SAYS("rt is NULL");
   CHECK(ooc_array_create(rt, s, "b", "f8", 1, &n, NULL, NULL) == OOC_INVALID_REQUEST);

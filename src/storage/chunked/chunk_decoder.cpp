@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
 namespace ooc::storage {
 namespace {
@@ -29,41 +28,48 @@ std::uint32_t fletcher32(std::span<const std::byte> bytes) {
   return fold(b) << 16 | fold(a);
 }
 
-std::string check_fletcher32(std::span<const std::byte> bytes, std::size_t& payload) {
+std::string check_fletcher32(std::span<const std::byte>& bytes) {
   if (bytes.size() < 4) return "is too short for its checksum";
-  payload = bytes.size() - 4;
   std::uint32_t stored = 0;
-  std::memcpy(&stored, bytes.data() + payload, 4);
-  const std::uint32_t is = fletcher32(bytes.first(payload));
+  std::memcpy(&stored, bytes.data() + bytes.size() - 4, 4);
+  bytes = bytes.first(bytes.size() - 4);
+  const std::uint32_t is = fletcher32(bytes);
   // HDF5 before 1.6.3 wrote the bytes of both halves the other way round.
   const std::uint32_t other = (is & 0x00ff00ffU) << 8 | (is & 0xff00ff00U) >> 8;
   return stored == is || stored == other ? "" : "does not match its checksum (Fletcher32)";
 }
 
-/// Returns how many bytes there are; more than fit are an error.
-std::string inflate(std::span<const std::byte> from, std::span<std::byte> to, std::size_t& bytes) {
+std::string inflate(std::span<const std::byte>& bytes, std::span<std::byte> to) {
   inflate_state state;
   isal_inflate_init(&state);
   state.crc_flag = ISAL_ZLIB;
-  state.next_in = const_cast<std::uint8_t*>(reinterpret_cast<const std::uint8_t*>(from.data()));
-  state.avail_in = static_cast<std::uint32_t>(from.size());
+  state.next_in = const_cast<std::uint8_t*>(reinterpret_cast<const std::uint8_t*>(bytes.data()));
+  state.avail_in = static_cast<std::uint32_t>(bytes.size());
   state.next_out = reinterpret_cast<std::uint8_t*>(to.data());
   state.avail_out = static_cast<std::uint32_t>(to.size());
-  const int e = isal_inflate(&state);
-  bytes = to.size() - state.avail_out;
-  if (e != ISAL_DECOMP_OK) return "cannot be unpacked (deflate)";
-  if (state.block_state != ISAL_BLOCK_FINISH)
-    return state.avail_out == 0 ? "unpacks to more than a chunk" : "ends before its last byte (deflate)";
-  return "";
+  const int e = isal_inflate_stateless(&state);
+  bytes = to.first(to.size() - state.avail_out);
+  return e == ISAL_DECOMP_OK            ? ""
+         : e == ISAL_OUT_OVERFLOW       ? "unpacks to more than a chunk (deflate)"
+         : e == ISAL_INCORRECT_CHECKSUM ? "does not match its checksum (deflate)"
+                                        : "cannot be unpacked (deflate)";
+}
+
+/// `Element`: its bytes, where they are known when this is compiled; 0: `element` has them.
+template <std::size_t Element>
+void unshuffle_elements(const std::byte* from, std::byte* to, std::size_t n, std::size_t element) {
+  const std::size_t bytes = Element != 0 ? Element : element;
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t b = 0; b < bytes; ++b) to[i * bytes + b] = from[b * n + i];
 }
 
 void unshuffle(std::span<const std::byte> from, std::span<std::byte> to, std::size_t element) {
   const std::size_t n = from.size() / element;
-  for (std::size_t b = 0; b < element; ++b) {
-    const std::byte* in = from.data() + b * n;
-    std::byte* out = to.data() + b;
-    for (std::size_t i = 0; i < n; ++i) out[i * element] = in[i];
-  }
+  const auto by = element == 2   ? unshuffle_elements<2>
+                  : element == 4 ? unshuffle_elements<4>
+                  : element == 8 ? unshuffle_elements<8>
+                                 : unshuffle_elements<0>;
+  by(from.data(), to.data(), n, element);
   std::copy(from.begin() + static_cast<std::ptrdiff_t>(n * element), from.end(),
             to.begin() + static_cast<std::ptrdiff_t>(n * element));
 }
@@ -71,35 +77,38 @@ void unshuffle(std::span<const std::byte> from, std::span<std::byte> to, std::si
 }  // namespace
 
 std::span<std::byte> chunk_decoder::stored(std::size_t bytes) {
-  now_.resize(std::max(now_.size(), bytes));
+  stored_.resize(std::max(stored_.size(), bytes));
   bytes_ = bytes;
-  return std::span(now_).first(bytes);
+  return std::span(stored_).first(bytes);
 }
 
-std::string chunk_decoder::undo(chunk_filter f, std::span<std::byte> to) {
-  const std::span<const std::byte> is = std::span(now_).first(bytes_);
-  if (f == chunk_filter::fletcher32) return check_fletcher32(is, bytes_);
-  // A checksum of what was not packed yet may follow.
-  const std::size_t most = to.size() + 4;
-  next_.resize(std::max(next_.size(), most));
-  if (f == chunk_filter::deflate) {
-    if (const std::string why = inflate(is, std::span(next_).first(most), bytes_); !why.empty()) return why;
-  } else {
-    if (bytes_ > most) return "is longer than a chunk";
-    unshuffle(is, next_, element_size_);
-  }
-  now_.swap(next_);
+std::string chunk_decoder::undo(chunk_filter f, std::span<const std::byte>& now, std::span<std::byte> next) const {
+  if (f == chunk_filter::fletcher32) return check_fletcher32(now);
+  if (f == chunk_filter::deflate) return inflate(now, next);
+  if (now.size() > next.size()) return "is longer than a chunk";
+  unshuffle(now, next, element_size_);
+  now = next.first(now.size());
   return "";
 }
 
 std::string chunk_decoder::decode(std::uint32_t filter_mask, std::span<std::byte> to) {
-  for (std::size_t i = filters_.size(); i-- > 0;) {
-    if (i < 32 && (filter_mask >> i & 1U) != 0) continue;
-    if (std::string why = undo(filters_[i], to); !why.empty()) return why;
+  std::vector<chunk_filter> applied;
+  for (std::size_t i = 0; i < filters_.size(); ++i)
+    if (i >= 32 || (filter_mask >> i & 1U) == 0) applied.push_back(filters_[i]);
+  std::span<const std::byte> now = std::span(stored_).first(bytes_);
+  for (; !applied.empty(); applied.pop_back()) {
+    std::span<std::byte> next = to;
+    if (applied.size() > 1) {
+      // What is stored is needed no longer once it has been unpacked.  A checksum may follow what is unpacked.
+      std::vector<std::byte>& memory = now.data() == between_.data() ? stored_ : between_;
+      memory.resize(std::max(memory.size(), to.size() + 4));
+      next = std::span(memory).first(to.size() + 4);
+    }
+    if (std::string why = undo(applied.back(), now, next); !why.empty()) return why;
   }
-  if (bytes_ != to.size())
-    return "has " + std::to_string(bytes_) + " bytes, and should have " + std::to_string(to.size());
-  std::copy_n(now_.begin(), to.size(), to.begin());
+  if (now.size() != to.size())
+    return "has " + std::to_string(now.size()) + " bytes, and should have " + std::to_string(to.size());
+  if (now.data() != to.data()) std::memcpy(to.data(), now.data(), to.size());
   return "";
 }
 

@@ -24,23 +24,16 @@
 namespace ooc::storage {
 namespace {
 
-constexpr std::uint64_t checksum_bytes = 4;
-
 /// Chunks that are decoded at a time, and kept.
 struct chunk_memory {
   unsigned threads = 1;
   std::uint64_t kept = 0;
   std::uint64_t bytes = 0;  ///< of all
   bool walks_fit = true;    ///< what a walk through the array comes back to is kept
-
-  /// A thread has what is stored of a chunk, two states of it, and the one that is being made.
-  static std::uint64_t of_thread(std::uint64_t chunk, std::uint64_t stored) {
-    return std::max(chunk, stored) + 2 * chunk + 2 * checksum_bytes;
-  }
 };
 
 chunk_memory memory_for(const chunk_grid& grid, std::uint64_t stored, std::uint64_t budget, const std::string& what) {
-  const std::uint64_t chunk = grid.chunk_bytes(), of_thread = chunk_memory::of_thread(chunk, stored);
+  const std::uint64_t chunk = grid.chunk_bytes(), of_thread = chunk + chunk_decoder::memory(chunk, stored);
   const std::uint64_t most = budget / 2, least = of_thread + chunk;
   if (most < least)
     refuse(errc::budget_too_small, what,
