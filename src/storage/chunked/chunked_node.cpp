@@ -52,7 +52,8 @@ chunk_memory memory_for(const chunk_grid& grid, std::uint64_t stored, std::uint6
     notice("'" + what + "': a walk in row-major order comes back to " + std::to_string(together) + " chunks of " +
            std::to_string(chunk) + " bytes, of which the memory budget keeps " + std::to_string(m.kept) +
            "; the others are decoded each time.  A budget of " +
-           std::to_string(2 * (together * chunk + m.threads * of_thread)) + " bytes keeps all; an import needs none");
+           std::to_string(2 * (together * chunk + m.threads * of_thread)) +
+           " bytes keeps all; blocks in tiles of about a chunk's extents, or an import, need none of that");
   return m;
 }
 
