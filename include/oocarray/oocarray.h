@@ -96,9 +96,8 @@ enum ooc_mode { OOC_READ_ONLY = 0, OOC_READ_WRITE = 1 };
 /* `type`: "f8", "f4", "c16", "i4", "u1", ... as in element_type.hpp; `rank`: 1 to 8. */
 int ooc_array_create(ooc_runtime* rt, ooc_store* s, const char* path, const char* type, size_t rank,
                      const size_t* extents, const ooc_array_options* options, ooc_array** a);
-/* `group`: as in the options. */
-int ooc_array_open(ooc_runtime* rt, ooc_store* s, const char* path, enum ooc_mode mode, ooc_group* group,
-                   ooc_array** a);
+/* `mode`: an ooc_mode; `group`: as in the options. */
+int ooc_array_open(ooc_runtime* rt, ooc_store* s, const char* path, int mode, ooc_group* group, ooc_array** a);
 /* Writes back what has been modified, and frees `a`, also where it fails: then what could not be written is lost, and
  * the text says which.  NULL: nothing. */
 int ooc_array_close(ooc_array* a);
@@ -116,8 +115,8 @@ size_t ooc_array_element_size(const ooc_array* a);
 int ooc_array_resize(ooc_array* a, const size_t* extents);
 
 enum ooc_pattern { OOC_AUTOMATIC = 0, OOC_SEQUENTIAL = 1, OOC_RANDOM = 2 };
-/* How the array will be read; only speed depends on it. */
-int ooc_array_advise(ooc_array* a, enum ooc_pattern pattern);
+/* How the array will be read, an ooc_pattern; only speed depends on it. */
+int ooc_array_advise(ooc_array* a, int pattern);
 /* Boxes are the elements lower[k] <= i[k] < upper[k].  Starts reading one, and returns at once. */
 int ooc_array_prefetch(ooc_array* a, const size_t* lower, const size_t* upper);
 /* Promises that the program will write all elements of the box before it reads one: they need not be read from disk. */

@@ -127,9 +127,10 @@ int ooc_array_create(ooc_runtime* rt, ooc_store* s, const char* path, const char
   });
 }
 
-int ooc_array_open(ooc_runtime* rt, ooc_store* s, const char* path, enum ooc_mode mode, ooc_group* group,
-                   ooc_array** a) {
+int ooc_array_open(ooc_runtime* rt, ooc_store* s, const char* path, int mode, ooc_group* group, ooc_array** a) {
   return guarded([&] {
+    if (mode != OOC_READ_ONLY && mode != OOC_READ_WRITE)
+      throw ooc::usage_error(ooc::errc::invalid_request, "mode " + std::to_string(mode) + " is none");
     ooc_array*& made = *given(a, "a");
     ooc::runtime& r = given(rt, "rt")->of_cpp;
     const ooc::store& in = given(s, "s")->of_cpp;
@@ -167,7 +168,7 @@ int ooc_array_resize(ooc_array* a, const size_t* extents) {
   return guarded([&] { given(a, "a")->of_cpp.resize(numbers_of(a->of_cpp, extents, "extents")); });
 }
 
-int ooc_array_advise(ooc_array* a, enum ooc_pattern pattern) {
+int ooc_array_advise(ooc_array* a, int pattern) {
   return guarded([&] {
     if (pattern < OOC_AUTOMATIC || pattern > OOC_RANDOM)
       throw ooc::usage_error(ooc::errc::invalid_request, "pattern " + std::to_string(pattern) + " is none");

@@ -48,7 +48,7 @@ static void elements_are_plain_memory(ooc_runtime* rt, ooc_store* s) {
   for (size_t i = 0; i < rows; ++i)
     for (size_t j = 0; j < columns; ++j) sum += v[i][j];
   CHECK(sum == 0.5 * rows * columns * (rows * columns - 1));
-  CHECK(ooc_array_advise(a, (enum ooc_pattern)7) == OOC_INVALID_REQUEST);
+  CHECK(ooc_array_advise(a, 7) == OOC_INVALID_REQUEST);
   DONE(ooc_array_close(a));
 }
 
@@ -161,6 +161,8 @@ static void wrong_arguments_are_refused_by_name(ooc_runtime* rt, ooc_store* s) {
   SAYS("rt is NULL");
   CHECK(ooc_array_create(rt, s, "b", "f8", 1, &n, NULL, NULL) == OOC_INVALID_REQUEST);
   SAYS("a is NULL");
+  CHECK(ooc_array_open(rt, s, "a", 2, NULL, &a) == OOC_INVALID_REQUEST);
+  SAYS("mode 2");
   CHECK(ooc_array_open(rt, s, "b", OOC_READ_WRITE, NULL, &a) == ENOENT);
   SAYS("'b'");
   CHECK(ooc_store_open("nowhere:x", &none) != 0 && none == NULL);
