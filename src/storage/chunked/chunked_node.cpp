@@ -29,7 +29,6 @@ struct chunk_memory {
   unsigned threads = 1;
   std::uint64_t kept = 0;
   std::uint64_t bytes = 0;  ///< of all
-  bool walks_fit = true;    ///< what a walk through the array comes back to is kept
 };
 
 chunk_memory memory_for(const chunk_grid& grid, std::uint64_t stored, std::uint64_t budget, const std::string& what) {
@@ -47,8 +46,7 @@ chunk_memory memory_for(const chunk_grid& grid, std::uint64_t stored, std::uint6
   // What reading ahead needs of the chunks that come next, beside those that are not done with.
   m.kept = std::min({room, 2 * together + m.threads, grid.chunks()});
   m.bytes = m.kept * chunk + m.threads * of_thread;
-  m.walks_fit = m.kept >= std::min(together, grid.chunks());
-  if (!m.walks_fit)
+  if (m.kept < std::min(together, grid.chunks()))
     notice("'" + what + "': a walk in row-major order comes back to " + std::to_string(together) + " chunks of " +
            std::to_string(chunk) + " bytes, of which the memory budget keeps " + std::to_string(m.kept) +
            "; the others are decoded each time.  A budget of " +
@@ -71,14 +69,14 @@ struct file_state {
 
 class chunk_source {
  public:
-  chunk_source(std::shared_ptr<const plain_file> file, chunk_grid grid, file_chunks chunks, const chunk_memory& memory,
+  chunk_source(std::shared_ptr<const plain_file> file, chunk_grid grid, file_chunks chunks, std::uint64_t kept,
                std::uint32_t element_size)
       : file_(std::move(file)),
         state_(file_->file.get()),
         grid_(std::move(grid)),
         chunks_(std::move(chunks)),
         element_size_(element_size),
-        decoded_(memory.kept, memory.walks_fit) {}
+        decoded_(kept) {}
 
   const chunk_grid& grid() const noexcept { return grid_; }
   const plain_file& file() const noexcept { return *file_; }
@@ -228,8 +226,8 @@ std::shared_ptr<io_service> make_chunked_node(std::shared_ptr<const plain_file> 
   std::uint64_t stored = 0;
   for (const file_chunk& c : chunks.table) stored = std::max<std::uint64_t>(stored, c.bytes);
   const chunk_memory memory = memory_for(grid, stored, budget, what);
-  auto source =
-      std::make_shared<chunk_source>(std::move(file), std::move(grid), std::move(chunks), memory, array.element_size);
+  auto source = std::make_shared<chunk_source>(std::move(file), std::move(grid), std::move(chunks), memory.kept,
+                                               array.element_size);
   return std::make_shared<chunked_node>(std::move(source), memory);
 }
 

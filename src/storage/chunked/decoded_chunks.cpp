@@ -1,5 +1,6 @@
 #include "storage/chunked/decoded_chunks.hpp"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -22,11 +23,13 @@ bool decoded_chunks::need(std::uint64_t chunk, user use) {
   return false;
 }
 
-decoded_chunks::bytes decoded_chunks::make_room() {
+decoded_chunks::bytes decoded_chunks::make_room(bool comes_back) {
   const auto any = static_cast<std::ptrdiff_t>(random_() % order_.size());
-  const auto goes = walks_fit_ ? std::prev(order_.end()) : std::next(order_.begin(), any);
+  const auto goes = comes_back ? std::next(order_.begin(), any) : std::prev(order_.end());
   const auto s = slots_.find(*goes);
   bytes dropped = std::move(s->second.decoded);
+  if (gone_.size() >= most_) gone_.pop_front();
+  gone_.push_back(*goes);
   slots_.erase(s);
   order_.erase(goes);
   return dropped;
@@ -42,7 +45,8 @@ void decoded_chunks::arrived(std::uint64_t chunk, const failure& f, bytes decode
     if (f) {
       slots_.erase(at);
     } else {
-      if (order_.size() >= most_) dropped = make_room();
+      const bool comes_back = std::find(gone_.begin(), gone_.end(), chunk) != gone_.end();
+      if (order_.size() >= most_) dropped = make_room(comes_back);
       order_.push_front(chunk);
       at->second.order = order_.begin();
       at->second.decoded = decoded;

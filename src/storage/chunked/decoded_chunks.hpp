@@ -1,5 +1,6 @@
-// Chunks that have been decoded, as many as there is room for; those used last stay.  Where a walk through the array
-// comes back to more chunks than there is room for, it would find none of those: then any one goes, and some stay.
+// Chunks that have been decoded, as many as there is room for; those used last stay.  A walk that comes back to more
+// chunks than there is room for would find none of those.  So where the chunk that comes has gone only lately, any one
+// goes for it, and some stay until the walk is back.
 //
 // Who needs a chunk either has it, or is to decode it, or is told when another thread has:
 //
@@ -11,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <list>
 #include <memory>
@@ -29,8 +31,7 @@ class decoded_chunks {
   /// `chunk` lives as long as somebody uses it.
   using user = std::function<void(const failure&, const bytes& chunk)>;
 
-  /// `walks_fit`: see above.
-  decoded_chunks(std::size_t most, bool walks_fit) : most_(most), walks_fit_(walks_fit) {}
+  explicit decoded_chunks(std::size_t most) : most_(most) {}
 
   /// True: the caller is to decode the chunk, and to call arrived().  `use` is called once, here, by who calls
   /// arrived(), or, where the chunk is here, now.
@@ -44,14 +45,15 @@ class decoded_chunks {
     std::list<std::uint64_t>::iterator order;  ///< of what is here
   };
 
-  bytes make_room() OOC_REQUIRES(mutex_);
+  /// `comes_back`: the chunk that comes has gone only lately.
+  bytes make_room(bool comes_back) OOC_REQUIRES(mutex_);
 
   const std::size_t most_;
-  const bool walks_fit_;
   mutex mutex_;
   std::minstd_rand random_ OOC_GUARDED_BY(mutex_);
   std::unordered_map<std::uint64_t, slot> slots_ OOC_GUARDED_BY(mutex_);
   std::list<std::uint64_t> order_ OOC_GUARDED_BY(mutex_);  ///< of those that are here, the last used first
+  std::deque<std::uint64_t> gone_ OOC_GUARDED_BY(mutex_);  ///< as many, that went last
 };
 
 }  // namespace ooc::storage

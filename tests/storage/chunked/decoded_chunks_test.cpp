@@ -22,7 +22,7 @@ decoded_chunks::bytes one(std::uint64_t chunk) {
 }  // namespace
 
 TEST_CASE("those used last stay, and the others are decoded again") {
-  decoded_chunks chunks(2, true);
+  decoded_chunks chunks(2);
   const auto decoded = [&](std::uint64_t c) {
     int used = 0;
     const bool asked = chunks.need(c, [&](const failure& f, const decoded_chunks::bytes& b) {
@@ -41,8 +41,21 @@ TEST_CASE("those used last stay, and the others are decoded again") {
   CHECK(decoded(2));
 }
 
+TEST_CASE("a walk that needs fewer chunks at a time than fit decodes each of them once") {
+  decoded_chunks chunks(25);
+  int decoded = 0;
+  for (std::uint64_t first = 0; first < 1000; first += 10)
+    for (int again = 0; again < 5; ++again)
+      for (std::uint64_t c = first; c < first + 20; ++c)
+        if (chunks.need(c, [](const failure&, const decoded_chunks::bytes&) {})) {
+          chunks.arrived(c, {}, one(c));
+          ++decoded;
+        }
+  CHECK(decoded == 1010);
+}
+
 TEST_CASE("of a walk that comes back to more chunks than fit some are still there") {
-  decoded_chunks chunks(50, false);
+  decoded_chunks chunks(50);
   int again = 0;
   for (int round = 0; round < 10; ++round)
     for (std::uint64_t c = 0; c < 60; ++c)
@@ -54,7 +67,7 @@ TEST_CASE("of a walk that comes back to more chunks than fit some are still ther
 }
 
 TEST_CASE("a chunk that cannot be decoded is told to all who wait, and is tried again by the next one") {
-  decoded_chunks chunks(2, true);
+  decoded_chunks chunks(2);
   int failed = 0;
   const auto count = [&](const failure& f, const decoded_chunks::bytes&) { failed += f ? 1 : 0; };
   CHECK(chunks.need(7, count));
@@ -68,29 +81,27 @@ TEST_CASE("a chunk that cannot be decoded is told to all who wait, and is tried 
 
 TEST_CASE("threads that need the same chunks get each of them, and nobody decodes one that another is decoding") {
   const std::uint64_t seed = random_seed("decoded_chunks");
-  for (const bool walks_fit : {true, false}) {
-    decoded_chunks chunks(5, walks_fit);
-    std::atomic<int> used{0}, wrong{0};
-    std::atomic<int> decoding[20] = {};
-    std::vector<std::thread> threads;
-    for (unsigned t = 0; t < 4; ++t)
-      threads.emplace_back([&, t] {
-        std::mt19937_64 random(seed + t);
-        for (int i = 0; i < 5000; ++i) {
-          const std::uint64_t c = between(random, 0, 19);
-          const bool mine = chunks.need(c, [&, c](const failure& f, const decoded_chunks::bytes& b) {
-            wrong += f || b[0] != static_cast<std::byte>(c);
-            ++used;
-          });
-          if (!mine) continue;
-          wrong += decoding[c].fetch_add(1) != 0;
-          const auto b = one(c);
-          decoding[c].fetch_sub(1);
-          chunks.arrived(c, {}, b);
-        }
-      });
-    for (std::thread& t : threads) t.join();
-    CHECK(used == 20'000);
-    CHECK(wrong == 0);
-  }
+  decoded_chunks chunks(5);
+  std::atomic<int> used{0}, wrong{0};
+  std::atomic<int> decoding[20] = {};
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      std::mt19937_64 random(seed + t);
+      for (int i = 0; i < 5000; ++i) {
+        const std::uint64_t c = between(random, 0, 19);
+        const bool mine = chunks.need(c, [&, c](const failure& f, const decoded_chunks::bytes& b) {
+          wrong += f || b[0] != static_cast<std::byte>(c);
+          ++used;
+        });
+        if (!mine) continue;
+        wrong += decoding[c].fetch_add(1) != 0;
+        const auto b = one(c);
+        decoding[c].fetch_sub(1);
+        chunks.arrived(c, {}, b);
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  CHECK(used == 20'000);
+  CHECK(wrong == 0);
 }
