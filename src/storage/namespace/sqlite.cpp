@@ -37,6 +37,18 @@ bool lacks_index(int rc) { return rc == SQLITE_READONLY_RECOVERY || rc == SQLITE
 
 constexpr std::chrono::seconds patience_with_opening{2};
 
+// Does `call`, and again while a reader finds no index that it could use: one that a writer is changing just now
+// looks the same as one that was never made.
+template <class F>
+int once_there_is_an_index(F call) {
+  int rc = call();
+  if (!lacks_index(rc)) return rc;
+  for (const auto until = std::chrono::steady_clock::now() + patience_with_opening;
+       lacks_index(rc) && std::chrono::steady_clock::now() < until; rc = call())
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return rc;
+}
+
 constexpr std::uint64_t page_bytes = 4096;
 constexpr std::uint64_t log_header_bytes = 32, frame_header_bytes = 24;
 // Each emptying of the log syncs twice; at SQLite's 1000 pages that is most of what creates cost.
@@ -209,9 +221,10 @@ void connection::execute(const std::string& sql) {
 sqlite3_stmt* connection::prepared(std::string_view sql) {
   if (const auto it = statements_.find(sql); it != statements_.end()) return it->second;
   sqlite3_stmt* s = nullptr;
-  if (sqlite3_prepare_v3(db_, sql.data(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT, &s, nullptr) !=
-      SQLITE_OK)
-    fail(sql);
+  const auto prepare = [&] {
+    return sqlite3_prepare_v3(db_, sql.data(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT, &s, nullptr);
+  };
+  if (once_there_is_an_index(prepare) != SQLITE_OK) fail(sql);  // the first reads which tables there are
   statements_.emplace(sql, s);
   return s;
 }
@@ -230,15 +243,11 @@ query::~query() {
 }
 
 bool query::next() {
-  int rc = sqlite3_step(s_);
-  if (lacks_index(rc)) {
-    const auto until = std::chrono::steady_clock::now() + patience_with_opening;
-    while (lacks_index(rc) && std::chrono::steady_clock::now() < until) {
-      sqlite3_reset(s_);
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      rc = sqlite3_step(s_);
-    }
-  }
+  const int rc = once_there_is_an_index([this] {
+    const int r = sqlite3_step(s_);
+    if (lacks_index(r)) sqlite3_reset(s_);
+    return r;
+  });
   if (rc == SQLITE_ROW) return true;
   if (rc != SQLITE_DONE) c_.fail(sqlite3_sql(s_));
   return false;

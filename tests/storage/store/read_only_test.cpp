@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <future>
 #include <map>
 #include <memory>
@@ -317,6 +318,27 @@ TEST_CASE("a reader never sees a torn chunk of a writer that is at work") {
   CHECK(reader.run(0) == "");
   done = true;
   writer.join();
+}
+
+TEST_CASE("a reader waits for a writer that is just changing the index of the log") {
+  if (!can_be_others()) return;
+  shared_folders f;
+  // The index has two headers, which differ while it is changed.
+  other_user writers_hand(0, 0, {}, {[&] {
+                            std::fstream index(f.n0 / "metadata.sqlite-shm",
+                                               std::ios::in | std::ios::out | std::ios::binary);
+                            const auto was = index.seekg(8).get();
+                            for (int i = 0; i < 40'000 && index; ++i)
+                              index.seekp(8).put(static_cast<char>(i % 2 == 0 ? ~was : was)).flush();
+                            return std::string(index ? "" : "the index cannot be written");
+                          }});
+  other_user reader(stranger, stranger, {}, {[&] { return names(store::open(f.url)) == "a d " ? "" : "lists wrong"; }});
+  f.fill();
+  const auto writer = store::open(f.url);
+  auto changing = std::async(std::launch::async, [&] { return writers_hand.run(0); });
+  do REQUIRE(reader.run(0) == "");
+  while (changing.wait_for(std::chrono::seconds(0)) != std::future_status::ready);
+  CHECK(changing.get() == "");
 }
 
 TEST_CASE("readers that come and go beside writers that come and go see whole states of the name space") {
