@@ -192,7 +192,8 @@ def find(path: str, name: str, writable: bool) -> Place:
             refuse("is stored in chunks, which are only read in place")
         if dataset.external:
             refuse("has its data in other files")
-        offset = 0 if is_empty or in_chunks else dataset.id.get_offset()  # of nothing: None, or a number where the file has a user block
+        # Of nothing: None, or a number where the file has a user block.
+        offset = 0 if is_empty or in_chunks else dataset.id.get_offset()
         allocated = dataset.id.get_space_status() != h5py.h5d.SPACE_STATUS_NOT_ALLOCATED
         if offset is None or not (is_empty or in_chunks or allocated):
             refuse("has no space in the file yet, as nothing was written to it")

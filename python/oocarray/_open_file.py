@@ -108,8 +108,8 @@ def open_file(
 
     A dataset of HDF5 may be stored in chunks, packed by the filters deflate, shuffle and fletcher32.  Then it is opened
     for reading only; chunks are decoded when they are touched, on all processors, and take up to half of the memory
-    budget.  A chunk that cannot be decoded, and a file that is written to meanwhile, are errors that name file, dataset
-    and chunk.
+    budget.  A chunk that cannot be decoded, or is to be after somebody has written to the file, is an error that names file,
+    dataset and chunk.
 
     Openers are kept apart by an advisory lock of the file (fcntl): one writer, or any number of readers; with
     ``shared=True`` writers and readers together.  It keeps out who asks for it, as oocarray does, and nobody else.
@@ -132,8 +132,7 @@ def open_file(
         Fortran-contiguous NumPy array.
     dataset : str
         The file is of HDF5, and this is the dataset: contiguous, with space in the file, or in chunks as said above; not
-        external.  Where a link
-        leads to another file, that file is used, and is what the array's messages name.
+        external.  Where a link leads to another file, that file is used, and is what the array's messages name.
     layout, tile, block, shared, wait_for_writer
         As for `create`.
 

@@ -158,7 +158,7 @@ void* ooc_array_data(const ooc_array* a) {
 size_t ooc_array_rank(const ooc_array* a) { return a->of_cpp.rank(); }
 
 void ooc_array_extents(const ooc_array* a, size_t* extents) {
-  for (const std::size_t e : a->of_cpp.extents()) *extents++ = e;
+  for (const std::uint64_t e : a->of_cpp.core().facts().extents) *extents++ = e;
 }
 
 const char* ooc_array_type(const ooc_array* a) { return a->of_cpp.element_type().c_str(); }

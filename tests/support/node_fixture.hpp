@@ -96,9 +96,10 @@ inline failure roll_back(io_service& n, const shape_ptr& f, std::uint32_t stripe
   return wait_for([&](completion done) { n.roll_back(f, stripe_index, std::move(done)); });
 }
 
-inline std::pair<failure, std::vector<node_range>> find_changes(io_service& n, const shape_ptr& f, std::uint64_t since,
-                                                                std::uint32_t stripe_index = 0) {
-  std::promise<std::pair<failure, std::vector<node_range>>> p;
+inline std::pair<failure, std::vector<byte_interval>> find_changes(io_service& n, const shape_ptr& f,
+                                                                   std::uint64_t since,
+                                                                   std::uint32_t stripe_index = 0) {
+  std::promise<std::pair<failure, std::vector<byte_interval>>> p;
   n.find_changes(f, stripe_index, since, [&](const failure& e, auto r) { p.set_value({e, std::move(r)}); });
   return p.get_future().get();
 }

@@ -155,6 +155,7 @@ def test_only_copies_of_earlier_commits_are_brought_up_to_date(shell, written):
     shell.refused("cp", "--since", "2", "w", "copy", names=["is a copy of commit 1", "--since 1"])
     shell.refused("cp", "--since", "copied", "w", "file:a.npy", names=["a.npy' is a plain file", "without --since"])
     shell.refused("cp", "--since", "yesterday", "w", "copy", names=["--since", "'yesterday'"])
+    shell.refused("cp", "--since", "0", "w", "none", names=["--since", "'0'"])
     shell.refused("cp", "--since", "1", "--flatten", "w", "copy", names=["--since", "--flatten"])
     with written.store.open("copy") as copy:
         copy[0] = 7

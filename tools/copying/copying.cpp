@@ -328,6 +328,7 @@ void copy_item(const command_line& line, const transfer& t, std::uint64_t buffer
 void copy(const command_line& line, const std::string& label, const std::vector<transfer>& all,
           const std::function<void(const std::vector<transfer>&)>& done, failures& bad) {
   const std::uint64_t buffer = std::max<std::uint64_t>(4096, line.bytes("buffer", 32_MiB));
+  if (line.has("since")) (void)since_of(line);  // before anything is copied
   std::vector<plan> plans;
   std::uint64_t bytes = 0;
   for (const transfer& t : all) {

@@ -64,20 +64,15 @@ class store_source : public byte_source {
   }
 
  private:
-  struct part {
-    std::uint64_t begin, end;
-  };
   /// What is to be copied at or behind at_: not tiles that are no part of the array (never written, or cut off), nor
   /// what has not changed.  It ends where either may begin, and where it is `most` bytes long it may end, too.
-  part next_part(std::uint64_t most) const {
-    part p{at_, meta.size};
-    if (at_ < p.end && has_reserved_grid(meta.array)) {
-      const auto tiles = storage::next_tiles(meta.array, at_);
-      p = {tiles.begin, tiles.end};
-    }
+  storage::byte_interval next_part(std::uint64_t most) const {
+    storage::byte_interval p{at_, meta.size};
+    if (at_ < p.end && has_reserved_grid(meta.array)) p = storage::next_tiles(meta.array, at_);
     if (!changes_) return p;
     const auto changed = changes_->next(p.begin, most);
-    return changed ? part{changed->begin, std::min(p.end, changed->end)} : part{meta.size, meta.size};
+    return changed ? storage::byte_interval{changed->begin, std::min(p.end, changed->end)}
+                   : storage::byte_interval{meta.size, meta.size};
   }
 
   void read_what_is_left(std::size_t bytes, std::byte* out) {

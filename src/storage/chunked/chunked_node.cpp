@@ -82,7 +82,8 @@ class chunk_source {
   const plain_file& file() const noexcept { return *file_; }
   chunk_decoder decoder() const { return {chunks_.filters, element_size_}; }
 
-  /// Has `use` called with the chunk, by this thread or by the one that is decoding it.
+  /// Has `use` called with the chunk, by this thread or by the one that is decoding it.  Throws std::bad_alloc, and
+  /// does not have it called then.
   void get(std::uint64_t chunk, chunk_decoder& d, decoded_chunks::user use) {
     if (!decoded_.need(chunk, std::move(use))) return;
     decoded_chunks::bytes made;
@@ -92,11 +93,14 @@ class chunk_source {
       f = decode(chunk, d, {memory.get(), grid_.chunk_bytes()});
       made = memory;
     } catch (const std::bad_alloc&) {
-      f = failed(chunk, {ENOMEM, std::generic_category()}, "cannot be decoded: there is no memory for it");
+      f = no_memory(chunk);
     }
     decoded_.arrived(chunk, f, f ? nullptr : made);
   }
 
+  failure no_memory(std::uint64_t chunk) const {
+    return failed(chunk, {ENOMEM, std::generic_category()}, "cannot be delivered: there is no memory for it");
+  }
   failure failed(std::uint64_t chunk, std::error_code code, const std::string& why) const {
     return {code, "reading '" + file_->path + "', dataset '" + chunks_.dataset + "': chunk " + grid_.place_of(chunk) +
                       " at byte " + std::to_string(chunks_.table[chunk].offset) + " " + why};
@@ -180,26 +184,35 @@ class chunked_node final : public in_place_node {
     for (auto& [chunk, regions] : of_chunk) {
       try {
         threads_.post([chunk = chunk, regions = std::move(regions), what, all, source = source_](chunk_decoder& d) {
-          // Perhaps called by another thread, later.
-          source->get(chunk, d, [=](const failure& f, const decoded_chunks::bytes& decoded) {
-            if (!f)
-              for (const std::uint32_t i : regions)
-                copy(source->grid(), chunk, what->regions[i], decoded, what->memory);
-            all->answer(f);
-          });
+          try {
+            // Perhaps called by another thread, later.
+            source->get(chunk, d, [=](const failure& f, const decoded_chunks::bytes& decoded) {
+              all->answer(f ? f : deliver(*source, chunk, decoded, *what, regions));
+            });
+          } catch (const std::bad_alloc&) {
+            all->answer(source->no_memory(chunk));
+          }
         });
-      } catch (const std::exception& e) {
-        all->answer(source_->failed(chunk, {ENOMEM, std::generic_category()}, e.what()));
+      } catch (const std::exception&) {  // it was not posted
+        all->answer(source_->no_memory(chunk));
       }
     }
   }
 
-  static void copy(const chunk_grid& grid, std::uint64_t chunk, const region& r, const decoded_chunks::bytes& from,
-                   std::byte* to) {
-    grid.for_each_piece(chunk, r.node_offset, r.node_end(), [&](const chunk_grid::piece& p) {
-      std::memcpy(to + r.memory_offset + (p.in_array - r.node_offset), from.get() + p.in_chunk, p.bytes);
-      return true;
-    });
+  static failure deliver(const chunk_source& source, std::uint64_t chunk, const decoded_chunks::bytes& from,
+                         const transfer& to, const std::vector<std::uint32_t>& regions) {
+    try {
+      for (const std::uint32_t i : regions) {
+        const region& r = to.regions[i];
+        source.grid().for_each_piece(chunk, r.node_offset, r.node_end(), [&](const chunk_grid::piece& p) {
+          std::memcpy(to.memory + r.memory_offset + (p.in_array - r.node_offset), from.get() + p.in_chunk, p.bytes);
+          return true;
+        });
+      }
+      return {};
+    } catch (const std::bad_alloc&) {
+      return source.no_memory(chunk);
+    }
   }
 
   const std::shared_ptr<chunk_source> source_;  // outlives the node where a completion ends it
@@ -223,8 +236,18 @@ std::shared_ptr<io_service> make_chunked_node(std::shared_ptr<const plain_file> 
                " are given");
   if (!chunks.fill.empty() && chunks.fill.size() != array.element_size)
     refuse(errc::invalid_request, what, "the fill value has another size than an element");
+  const file_state there(file->file.get());
+  const auto size = static_cast<std::uint64_t>(there.s.st_size);
   std::uint64_t stored = 0;
-  for (const file_chunk& c : chunks.table) stored = std::max<std::uint64_t>(stored, c.bytes);
+  for (std::uint64_t i = 0; i < chunks.table.size(); ++i) {
+    const file_chunk& c = chunks.table[i];
+    if (there.error == 0 && c.bytes != 0 && (c.bytes > size || c.offset > size - c.bytes))
+      refuse(errc::invalid_request, what,
+             "chunk " + grid.place_of(i) + " has " + std::to_string(c.bytes) + " bytes at byte " +
+                 std::to_string(c.offset) + ", and the file has " + std::to_string(size) +
+                 "; copy it again where it was cut short");
+    stored = std::max<std::uint64_t>(stored, c.bytes);
+  }
   const chunk_memory memory = memory_for(grid, stored, budget, what);
   auto source = std::make_shared<chunk_source>(std::move(file), std::move(grid), std::move(chunks), memory.kept,
                                                array.element_size);

@@ -10,13 +10,19 @@ bool decoded_chunks::need(std::uint64_t chunk, user use) {
   bytes decoded;
   {
     const lock_guard lock(mutex_);
-    const auto [at, is_new] = slots_.try_emplace(chunk);
-    slot& s = at->second;
+    slot& s = slots_[chunk];
     if (!s.decoded) {
+      const bool first = s.waiting.empty();
+      if (first && !s.gone && s.own.empty()) s.own.push_back(chunk);
       s.waiting.push_back(std::move(use));
-      return is_new;
+      if (s.gone) {
+        s.own.splice(s.own.begin(), gone_, s.at);
+        s.gone = false;
+        s.comes_back = true;
+      }
+      return first;
     }
-    order_.splice(order_.begin(), order_, s.order);
+    order_.splice(order_.begin(), order_, s.at);
     decoded = s.decoded;
   }
   use({}, decoded);
@@ -24,14 +30,18 @@ bool decoded_chunks::need(std::uint64_t chunk, user use) {
 }
 
 decoded_chunks::bytes decoded_chunks::make_room(bool comes_back) {
-  const auto any = static_cast<std::ptrdiff_t>(random_() % order_.size());
-  const auto goes = comes_back ? std::next(order_.begin(), any) : std::prev(order_.end());
-  const auto s = slots_.find(*goes);
-  bytes dropped = std::move(s->second.decoded);
-  if (gone_.size() >= most_) gone_.pop_front();
-  gone_.push_back(*goes);
-  slots_.erase(s);
-  order_.erase(goes);
+  constexpr std::size_t last_used = 64;
+  const std::size_t others = std::min(last_used, order_.size() - 1);
+  const auto one = static_cast<std::ptrdiff_t>(1 + random_() % others);
+  const auto goes = comes_back ? std::next(order_.begin(), one) : std::prev(order_.end());
+  slot& s = slots_.find(*goes)->second;
+  bytes dropped = std::move(s.decoded);
+  gone_.splice(gone_.end(), order_, goes);
+  s.gone = true;
+  if (gone_.size() > most_) {
+    slots_.erase(gone_.front());
+    gone_.pop_front();
+  }
   return dropped;
 }
 
@@ -40,16 +50,17 @@ void decoded_chunks::arrived(std::uint64_t chunk, const failure& f, bytes decode
   bytes dropped;  // after the lock
   {
     const lock_guard lock(mutex_);
-    const auto at = slots_.find(chunk);
-    waiting.swap(at->second.waiting);
+    const auto found = slots_.find(chunk);
+    slot& s = found->second;
+    waiting.swap(s.waiting);
     if (f) {
-      slots_.erase(at);
+      slots_.erase(found);
     } else {
-      const bool comes_back = std::find(gone_.begin(), gone_.end(), chunk) != gone_.end();
-      if (order_.size() >= most_) dropped = make_room(comes_back);
-      order_.push_front(chunk);
-      at->second.order = order_.begin();
-      at->second.decoded = decoded;
+      order_.splice(order_.begin(), s.own);
+      s.at = order_.begin();
+      s.decoded = decoded;
+      const bool comes_back = std::exchange(s.comes_back, false);
+      if (order_.size() > most_) dropped = make_room(comes_back);
     }
   }
   for (const user& use : waiting) use(f, decoded);

@@ -14,6 +14,7 @@
 
 #include "oocarray/request.hpp"
 #include "storage/layout/array_description.hpp"
+#include "storage/layout/byte_interval.hpp"
 
 namespace ooc::storage {
 
@@ -23,11 +24,6 @@ using index = std::vector<std::uint64_t>;  ///< elements, slowest dimension firs
 /// of the array (see array_description::max_extents).  Throws usage_error past 2^63 - 1 and for a tile of the wrong
 /// rank or with a 0.
 std::uint64_t array_file_bytes(const array_description& a);
-
-/// Bytes [begin, end) of a file.
-struct byte_interval {
-  std::uint64_t begin = 0, end = 0;
-};
 
 /// Of the file of an array that has tiles between those that are part of it: the next bytes at or after `from`
 /// that are of tiles of the array, as many as lie together; past the last of them an empty interval.

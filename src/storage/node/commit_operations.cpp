@@ -24,9 +24,9 @@ failure commit_operations::end_changes(operation& op) {
 failure commit_operations::find_changes(operation& op) {
   constexpr std::uint64_t region_bytes = checksum_file::region_chunks * chunk_size;
   const std::uint64_t end = op.file->striping.object_size(op.stripe_index, op.file->size);
-  std::vector<node_range>& all = op.answer->ranges;
-  const int e = op.target->sides().find_changes(op.since, op.file->commit, [&](std::uint64_t region) {
-    const node_range r{region * region_bytes, std::min((region + 1) * region_bytes, end)};
+  std::vector<byte_interval>& all = op.answer->ranges;
+  const int e = op.target->sides().file().find_changes(op.since, op.file->commit, [&](std::uint64_t region) {
+    const byte_interval r{region * region_bytes, std::min((region + 1) * region_bytes, end)};
     if (r.begin >= end) return;
     if (!all.empty() && (all.back().end == r.begin || all.size() == most_ranges))
       all.back().end = r.end;

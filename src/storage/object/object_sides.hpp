@@ -40,12 +40,6 @@ class object_sides {
   int prepare(stripe_object& s, std::uint64_t commit);
   /// Forgets the bytes that were written after the commit.
   int roll_back(stripe_object& s, std::uint64_t commit);
-  /// The regions of chunks that may have been written for the commits after `since`, up to this one.  EBADMSG also
-  /// where another process is preparing a commit.
-  int find_changes(std::uint64_t since, std::uint64_t commit,
-                   const std::function<void(std::uint64_t region)>& add) const {
-    return file_.find_changes(since, commit, add);
-  }
   /// Whether a header says that roll_back() is due: also where nobody who may write has mended yet what another boot
   /// has left.
   static bool is_behind(const checksum_header& h) noexcept;

@@ -77,7 +77,8 @@ class side_file {
   int make_durable() const noexcept;
 
   /// Calls `add` for the regions with chunks that were written after commit `since` for one up to `commit`; perhaps
-  /// also for others.  Of a region it is known for 65,535 commits.
+  /// also for others.  Of a region it is known for 65,535 commits.  ESTALE as
+  /// read_committed().
   int find_changes(std::uint64_t since, std::uint64_t commit,
                    const std::function<void(std::uint64_t region)>& add) const;
 

@@ -14,23 +14,19 @@ namespace ooc::storage {
 
 class changed_bytes {
  public:
-  struct range {
-    std::uint64_t begin = 0, end = 0;
-  };
-
   /// `on_nodes`: by stripe index, from striped_file::find_changes(), of a file of `size` bytes.
-  changed_bytes(const striping& s, std::uint64_t size, std::vector<std::vector<node_range>> on_nodes);
+  changed_bytes(const striping& s, std::uint64_t size, std::vector<std::vector<byte_interval>> on_nodes);
 
   /// The first at or behind `from`, with all that follows it without a gap, up to `most` bytes.
-  std::optional<range> next(std::uint64_t from, std::uint64_t most) const;
+  std::optional<byte_interval> next(std::uint64_t from, std::uint64_t most) const;
 
  private:
   /// As above, within one stripe.
-  std::optional<range> piece(std::uint64_t from) const;
+  std::optional<byte_interval> piece(std::uint64_t from) const;
 
   striping striping_;
   std::uint64_t size_;
-  std::vector<std::vector<node_range>> on_nodes_;
+  std::vector<std::vector<byte_interval>> on_nodes_;
 };
 
 }  // namespace ooc::storage

@@ -28,6 +28,7 @@
 #include "oocarray/error.hpp"
 #include "oocarray/request.hpp"
 #include "oocarray/stats.hpp"
+#include "storage/layout/byte_interval.hpp"
 #include "storage/layout/file_shape.hpp"
 
 namespace ooc::storage {
@@ -64,12 +65,7 @@ class immediate_reader {
   virtual bool read(std::uint64_t node_offset, std::byte* memory, std::size_t bytes) const noexcept = 0;
 };
 
-/// Bytes of a stripe object.
-struct node_range {
-  std::uint64_t begin = 0, end = 0;
-  bool operator==(const node_range&) const = default;
-};
-/// Of one answer: what lies behind as many is in the last of them.
+/// Intervals of one answer; what lies behind as many is in the last of them.
 inline constexpr std::size_t most_ranges = 1 << 19;
 
 enum class io_kind : std::uint8_t {
@@ -112,8 +108,8 @@ inline std::string name_of(io_kind k) {
 /// The bytes that come back are in the caller's memory; the rest is here.
 struct node_answer {
   verify_report report;
-  std::vector<file_id> ids;        ///< list
-  std::vector<node_range> ranges;  ///< find_changes
+  std::vector<file_id> ids;           ///< list
+  std::vector<byte_interval> ranges;  ///< find_changes: of the stripe object
   locality distance = locality::none;
 };
 
@@ -198,7 +194,7 @@ class io_service {
   /// Of a file with commits: the bytes, ascending, that in commit `file->commit` may not be those of the earlier commit
   /// `since`.  errc::conflict where the former is no longer kept.
   void find_changes(shape_ptr file, std::uint32_t stripe_index, std::uint64_t since,
-                    std::function<void(const failure&, std::vector<node_range>)> done) {
+                    std::function<void(const failure&, std::vector<byte_interval>)> done) {
     ask({.kind = io_kind::find_changes, .file = std::move(file), .stripe_index = stripe_index, .since = since},
         &node_answer::ranges, std::move(done));
   }

@@ -231,8 +231,8 @@ failure striped_file::roll_back_objects() const {
   return ask(every_stripe_index(*shape_), {io_kind::roll_back, shape_});
 }
 
-std::vector<std::vector<node_range>> striped_file::find_changes(std::uint64_t since) const {
-  std::vector<std::vector<node_range>> found(shape_->striping.nn);
+std::vector<std::vector<byte_interval>> striped_file::find_changes(std::uint64_t since) const {
+  std::vector<std::vector<byte_interval>> found(shape_->striping.nn);
   in_flight asked;
   for (const std::uint32_t t : stripe_indexes_with_bytes(*shape_))
     asked.start([&](completion done) {

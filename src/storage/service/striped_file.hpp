@@ -73,7 +73,7 @@ class striped_file {
   failure roll_back_objects() const;
   /// By stripe index: what in its last commit may not be as in the earlier one `since` (io_service::find_changes).
   /// Throws io_error.
-  std::vector<std::vector<node_range>> find_changes(std::uint64_t since) const;
+  std::vector<std::vector<byte_interval>> find_changes(std::uint64_t since) const;
 
   /// Whether the metadata are known to say that no stripe object may be missing; see store_core::sync_entry().
   bool is_settled() const noexcept { return settled_.load(std::memory_order_relaxed); }

@@ -172,7 +172,7 @@ std::string encode_answer(io_kind kind, const node_answer& a) {
   }
   if (kind == io_kind::find_changes) {
     pb::Changes m;
-    for (const storage::node_range& r : a.ranges) {
+    for (const storage::byte_interval& r : a.ranges) {
       m.add_ends(r.begin);
       m.add_ends(r.end);
     }
@@ -194,8 +194,9 @@ void decode_answer(io_kind kind, std::string_view body, node_answer& a) {
     a.ids.assign(m.ids().begin(), m.ids().end());
   } else if (kind == io_kind::find_changes) {
     const auto m = parse<pb::Changes>(body);
+    if (m.ends_size() % 2 != 0) malformed_message("changes of which one has no end");
     a.ranges.clear();
-    for (int i = 0; i + 1 < m.ends_size(); i += 2) {
+    for (int i = 0; i < m.ends_size(); i += 2) {
       if (m.ends(i) >= m.ends(i + 1) || (i > 0 && m.ends(i - 1) > m.ends(i)))
         malformed_message("changes that do not ascend");
       a.ranges.push_back({m.ends(i), m.ends(i + 1)});

@@ -230,6 +230,11 @@ TEST_CASE("a dataset in packed chunks is read in place, in half of its memory, a
   }
   CHECK_THROWS_WITH((open_file<double, 2>(rt, path, open, contents)),
                     Catch::Contains("dataset 'packed'") && Catch::Contains("not written to"));
+  file_contents beyond = contents;
+  beyond.chunks->table.back().offset = std::filesystem::file_size(path) - 1;
+  CHECK_THROWS_WITH((open_file<double, 2>(rt, path, open_read_only, beyond)), Catch::Contains("dataset 'packed'") &&
+                                                                                  Catch::Contains("chunk [288, 360]") &&
+                                                                                  Catch::Contains("cut short"));
   file_contents other = contents;
   other.extents = {rows, columns + 90};
   CHECK_THROWS_WITH((open_file<double, 2>(rt, path, open_read_only, other)), Catch::Contains("60 chunks"));

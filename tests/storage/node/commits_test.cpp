@@ -161,7 +161,7 @@ TEST_CASE("what has changed since any commit is known for each region, whatever 
     if (fate == 2) node = open_local_node(folder.path());
     const std::uint64_t since = between(random, 0, commit);
     CAPTURE(commit, since);
-    std::vector<node_range> expected;
+    std::vector<byte_interval> expected;
     for (std::uint64_t r = 0; r < regions; ++r) {
       if (changed[r] <= since) continue;
       const std::uint64_t end = std::min(size, (r + 1) * region);

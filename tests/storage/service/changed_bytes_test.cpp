@@ -18,11 +18,11 @@ TEST_CASE("the changed bytes of a file are those that have changed on its nodes,
     const std::uint64_t size = between(random, 1, 2000), most = between(random, 1, 300);
     CAPTURE(s.nn, s.sf, size, most);
     std::vector<bool> changed(size);
-    std::vector<std::vector<node_range>> on_nodes(s.nn);
+    std::vector<std::vector<byte_interval>> on_nodes(s.nn);
     for (std::uint32_t t = 0; t < s.nn; ++t) {
       const std::uint64_t end = s.object_size(t, size);
       for (std::uint64_t at = between(random, 0, 100); at < end;) {
-        const node_range r{at, std::min(end, at + between(random, 1, 100))};
+        const byte_interval r{at, std::min(end, at + between(random, 1, 100))};
         on_nodes[t].push_back(r);
         for (std::uint64_t o = r.begin; o < r.end; ++o) changed[s.file_offset(t, o)] = true;
         at = r.end + between(random, 1, 200);
