@@ -10,6 +10,8 @@
 #include <string>
 #include <thread>
 
+#include "storage/base/whole_transfer.hpp"
+
 namespace ooc::storage {
 namespace {
 
