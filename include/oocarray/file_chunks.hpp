@@ -1,11 +1,14 @@
-// Datasets that lie in a file in chunks, each packed by filters, as HDF5 and NetCDF-4 have them.
+// Datasets that lie in chunks, each packed by filters, as HDF5, NetCDF-4 and Zarr have them: in one file, or in many.
 //
-// A program that has opened the file with libhdf5 finds all of this there (the calls are named below), and hands it to
-// open_file() as file_contents::chunks; the Python package does so.  The array then decodes chunks as they are touched.
+// A program that has read the file's description (by libhdf5, whose calls are named below, or from Zarr's JSON) hands
+// this to open_file() as file_contents::chunks; the Python package does so.  The array then decodes chunks as they are
+// touched.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,17 +16,49 @@ namespace ooc {
 
 /// What has been done to the bytes of a chunk before they were written.
 enum class chunk_filter : std::uint8_t {
-  deflate,     ///< H5Z_FILTER_DEFLATE: zlib's format
+  deflate,     ///< H5Z_FILTER_DEFLATE, Zarr's `zlib`: zlib's format
   shuffle,     ///< H5Z_FILTER_SHUFFLE: the first bytes of all elements, then the second ones, ...
   fletcher32,  ///< H5Z_FILTER_FLETCHER32: four bytes at the end check those before
+  gzip,        ///< Zarr's `gzip`: gzip's format
+  crc32c,      ///< Zarr's `crc32c`: four bytes at the end check those before
+  zstd,        ///< Zarr's `zstd`, HDF5's filter 32015: a frame of Zstandard
+  blosc,       ///< Zarr's `blosc`, HDF5's filter 32001: a buffer of C-Blosc 1
+  lzf,         ///< HDF5's filter 32000, which h5py brings: a block of LibLZF
 };
 
-/// Where a chunk lies in the file (H5Dget_chunk_info_by_coord); one that was never written has 0 bytes.
+/// Whether the library can undo it: the last three need libraries that it may have been built without.
+bool can_undo(chunk_filter f) noexcept;
+
+/// Where a chunk lies in its file (H5Dget_chunk_info_by_coord); one that was never written has 0 bytes.
 struct file_chunk {
   std::uint64_t offset = 0;
   std::uint32_t bytes = 0;
   std::uint32_t filter_mask = 0;  ///< bit i: the i-th filter was left out
 };
+
+/// Chunks in files of their own, or in files of several (Zarr's shards).  The name of a file is `names`, followed by
+/// its place among the files along each dimension, with `separator` in between: "/data/t.zarr/c/" and '/' give
+/// "/data/t.zarr/c/0/2".  A file that is not there holds chunks that were never written.
+struct chunk_files {
+  std::string names;
+  char separator = '/';
+  /// How many chunks a file has along each dimension.  Empty: each has one, which is the whole file; there is no table
+  /// then, and a file may come, go or be replaced while the array is open: a chunk is what its file holds when it is
+  /// decoded.
+  std::vector<std::size_t> chunks = {};
+  /// Of files of several chunks, row-major over the files: what it was when its part of the table was read.
+  struct state {
+    std::uint64_t bytes = 0;      ///< st_size; 0: there was none
+    std::int64_t changed_ns = 0;  ///< st_mtim
+    bool operator==(const state&) const = default;
+  };
+  std::vector<state> states = {};
+};
+
+/// The places that the index of a Zarr shard says (`sharding_indexed`): offset and bytes of each chunk as 64-bit
+/// numbers, little-endian, all ones for one that was never written; then, if `summed`, their CRC32C.  Throws
+/// integrity_error where that does not match, and usage_error (errc::invalid_request) for what is no such index.
+std::vector<file_chunk> chunks_of_shard(std::span<const std::byte> index, bool summed);
 
 struct file_chunks {
   std::string dataset;                ///< its name, for messages
@@ -31,6 +66,10 @@ struct file_chunks {
   std::vector<chunk_filter> filters;  ///< in the order in which they were applied (H5Pget_filter2)
   std::vector<file_chunk> table;      ///< row-major over the chunks
   std::vector<std::byte> fill;        ///< an element where no chunk was written (H5Pget_fill_value); empty: zeros
+  /// The dimensions in the order in which a chunk stores them, the one whose index runs fastest last; empty: as they
+  /// are.
+  std::vector<std::size_t> stored_order = {};
+  std::optional<chunk_files> files = {};  ///< none: all chunks are in the file that is opened
 };
 
 }  // namespace ooc

@@ -17,7 +17,8 @@
 // tests/runtime/array/hdf5_in_place_test.cpp has the calls.
 //
 // A dataset in chunks, packed by the filters of oocarray/file_chunks.hpp, is opened for reading in the same way; there
-// file_contents::chunks says where the chunks lie.  They are decoded when they are touched.
+// file_contents::chunks says where the chunks lie.  They are decoded when they are touched.  So is an array of Zarr,
+// whose chunks are files of their own: the file that is opened is then the one that describes it.
 //
 // Nothing is copied: the array's blocks are read from the file, and written to it, with the budget,
 // the read-ahead, the pins and the algorithms of any other array.  What differs from a file of a store:

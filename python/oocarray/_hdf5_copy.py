@@ -18,8 +18,8 @@ from ._array import Array
 from ._attributes import DTYPE, texts_of, values_of, with_dimensions
 from ._copying import Progress, Source, copied, copy_out, free_in, kept_of, passing_name
 from ._errors import TypeMismatch
-from ._hdf5 import opened
 from ._hdf5_sources import check_sources
+from ._in_place.hdf5 import opened
 from ._index import Box, part_of
 from ._pieces import most_piece_bytes
 from ._store import Path, Store

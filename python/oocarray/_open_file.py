@@ -7,11 +7,12 @@ from typing import Any, Dict, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 
-from . import _core, _hdf5
+from . import _core
 from ._array import Array
 from ._dtype import element_of
 from ._errors import InvalidRequest, TypeMismatch
-from ._hdf5_chunks import Chunks
+from ._in_place import hdf5, zarr
+from ._in_place.chunks import Chunks, Place
 from ._numbers import Shape, count, shape_of
 from ._opening import check_mode, core_options
 from ._runtime import runtime
@@ -60,8 +61,7 @@ def _npy(path: str) -> _Contents:
         ) from None
 
 
-def _of_dataset(path: str, name: str, writable: bool) -> _Contents:
-    place = _hdf5.find(path, name, writable)
+def _of_place(place: Place) -> _Contents:
     return _Contents(place.dtype, place.shape, place.offset, False, place.path, place.descriptor, place.chunks)
 
 
@@ -98,6 +98,7 @@ def open_file(
         a = ooc.open_file("/data/a.npy")                                     # says itself what it holds
         b = ooc.open_file("/data/b.raw", "r+", dtype="f4", shape=(1000, 2000), offset=512)
         c = ooc.open_file("/data/c.h5", dataset="run/7")                     # needs h5py
+        d = ooc.open_file("/data/d.zarr", dataset="t2m")
 
     The array is used, with the memory budget and the read-ahead, as one of a store is.  What differs: there are no
     checksums, so damage on the disk is not noticed; a write that a crash cuts short leaves old elements, new
@@ -106,10 +107,14 @@ def open_file(
     written.  A file that somebody cuts off while it is open makes `Array.writeback` raise OSError with both sizes; a
     touch of elements that are gone ends the process with that message.
 
-    A dataset of HDF5 may be stored in chunks, packed by the filters deflate, shuffle and fletcher32.  Then it is opened
-    for reading only; chunks are decoded when they are touched, on all processors, and take up to half of the memory
-    budget.  A chunk that cannot be decoded, or is to be after somebody has written to the file, is an error that names file,
-    dataset and chunk.
+    A dataset of HDF5 may be stored in chunks, packed by the filters deflate, shuffle, fletcher32, lzf, Blosc and Zstandard (the
+    last three where the library was built with them).  Then it is opened for reading only; chunks are decoded when they are
+    touched, on all processors, and take up to half of the memory budget.  A chunk that cannot be decoded, or is to be after
+    somebody has written to the file, is an error that names file, dataset and chunk.
+
+    An array of Zarr, of version 3 or 2, in a folder or a zip file, is read in the same way, with the codecs that
+    ``python/README.md`` names.  A chunk without a file is the fill value; of chunks in files of their own, what a file holds
+    when it is decoded counts.
 
     Openers are kept apart by an advisory lock of the file (fcntl): one writer, or any number of readers; with
     ``shared=True`` writers and readers together.  It keeps out who asks for it, as oocarray does, and nobody else.
@@ -117,7 +122,8 @@ def open_file(
     Parameters
     ----------
     path : str or path
-        The file, or a URL ``file:/path``.  A name that ends in ".npy" is a file of NumPy, unless `dtype` is given.
+        The file, or a URL ``file:/path``.  A name that ends in ".npy" is a file of NumPy, a folder, or a name that ends in
+        ".zip", one of Zarr, unless `dtype` is given.
     mode : "r" or "r+"
         Reading only, or reading and writing.
     dtype
@@ -131,8 +137,8 @@ def open_file(
         Of a raw file: which index runs fastest, the last or the first.  In Fortran's order ``a[...]`` is a
         Fortran-contiguous NumPy array.
     dataset : str
-        The file is of HDF5, and this is the dataset: contiguous, with space in the file, or in chunks as said above; not
-        external.  Where a link leads to another file, that file is used, and is what the array's messages name.
+        Of Zarr: the array's path in the group.  Of any other file: it is of HDF5, and this is the dataset: contiguous, with
+        space in the file, or in chunks as said above; not external.  Where a link leads to another file, that file is used, and is what the array's messages name.
     layout, tile, block, shared, wait_for_writer
         As for `create`.
 
@@ -140,11 +146,12 @@ def open_file(
     ------
     FileNotFoundError, IsADirectoryError, PermissionError, OSError
     TypeMismatch
-        For elements that are Python objects, and datasets that do not lie in one piece or have
-        elements that NumPy has no type for.
+        For elements that are Python objects, and datasets that do not lie in one piece, have elements that NumPy has no
+        type for, or chunks with filters that are not undone.
     InvalidRequest
         For a file that is shorter than its shape needs, with both sizes; an offset beyond the end, or that is not
-        aligned; a .npy file without its mark, or with a header that is cut short; what h5py cannot open.
+        aligned; a .npy file without its mark, or with a header that is cut short; what h5py cannot open; damaged shards,
+        zip files and JSON.
     Busy
         If the file is open in this process already, or in another as said above; of HDF5, if a program is writing it.
     OSError
@@ -160,11 +167,19 @@ def open_file(
             f"oocarray.open_store('{given}').open(path in the store)"
         )
     file = _core.path_in_place(given)
-    if dataset is not None or (file.endswith(".npy") and dtype is None):
+    is_zarr = dtype is None and zarr.is_zarr(file)
+    if is_zarr or dataset is not None or (file.endswith(".npy") and dtype is None):
         for name, value in (("dtype", dtype), ("shape", shape), ("offset", offset or None), ("order", order)):
             if value is not None:
                 raise TypeError(f"'{file}' says its {name} itself; {name} is for raw files")
-        contents = _npy(file) if dataset is None else _of_dataset(file, dataset, mode == "r+")
+        if is_zarr:
+            contents = _of_place(zarr.find(file, dataset, mode == "r+"))
+        elif dataset is None:
+            contents = _npy(file)
+        else:
+            contents = _of_place(hdf5.find(file, dataset, mode == "r+"))
+    elif dtype is None and os.path.isdir(file):
+        raise IsADirectoryError(f"'{file}' is a folder, and no array of Zarr: it has no zarr.json, .zarray or .zgroup")
     elif dtype is None:
         raise TypeError(f"'{file}': say dtype, and shape; a raw file does not tell them")
     else:

@@ -73,24 +73,61 @@ array_handle make(const runtime_handle& rt, const store& s, const std::string& p
   return noted(std::make_shared<array_state>(rt.weak(), made(), s.uuid(), o));
 }
 
-/// Where a dataset's chunks lie: its name, their extents, filters by name, the fill value's bytes, and of each chunk
-/// offset, bytes and filter mask, in an array of 64-bit numbers.
-using chunks_in_file = std::tuple<std::string, sizes, std::vector<std::string>, py::bytes,
-                                  py::array_t<std::uint64_t, py::array::c_style | py::array::forcecast>>;
+constexpr std::pair<std::string_view, chunk_filter> filters_by_name[] = {
+    {"deflate", chunk_filter::deflate}, {"shuffle", chunk_filter::shuffle}, {"fletcher32", chunk_filter::fletcher32},
+    {"gzip", chunk_filter::gzip},       {"crc32c", chunk_filter::crc32c},   {"zstd", chunk_filter::zstd},
+    {"blosc", chunk_filter::blosc},     {"lzf", chunk_filter::lzf}};
+
+using table_of_numbers = py::array_t<std::uint64_t, py::array::c_style | py::array::forcecast>;
+
+/// Files of chunks: what their names begin with, the separator, how many chunks one has along each dimension, and bytes
+/// and time of change of each.
+using files_of_chunks = std::tuple<std::string, char, sizes, table_of_numbers>;
+
+/// Where a dataset's chunks lie: its name, their extents, filters by name, the fill value's bytes; of each chunk
+/// offset, bytes and filter mask; the order of its dimensions, and its files.
+using chunks_in_file = std::tuple<std::string, sizes, std::vector<std::string>, py::bytes, table_of_numbers, sizes,
+                                  std::optional<files_of_chunks>>;
 
 file_chunks chunks_from(const chunks_in_file& given) {
-  const auto& [dataset, extents, filters, fill, table] = given;
-  file_chunks c{.dataset = dataset, .extents = extents, .filters = {}, .table = {}, .fill = {}};
+  const auto& [dataset, extents, filters, fill, table, order, files] = given;
+  file_chunks c{.dataset = dataset, .extents = extents, .filters = {}, .table = {}, .fill = {}, .stored_order = order};
   for (const std::string& name : filters)
-    c.filters.push_back(name == "deflate"   ? chunk_filter::deflate
-                        : name == "shuffle" ? chunk_filter::shuffle
-                                            : chunk_filter::fletcher32);
+    c.filters.push_back(std::find_if(std::begin(filters_by_name), std::end(filters_by_name), [&](const auto& f) {
+                          return f.first == name;
+                        })->second);
   const auto bytes = std::as_bytes(std::span(std::string_view(fill)));
   c.fill.assign(bytes.begin(), bytes.end());
   const auto rows = table.unchecked<2>();
   for (py::ssize_t i = 0; i < rows.shape(0); ++i)
     c.table.push_back({rows(i, 0), static_cast<std::uint32_t>(rows(i, 1)), static_cast<std::uint32_t>(rows(i, 2))});
+  if (!files) return c;
+  const auto& [names, separator, chunks, states] = *files;
+  c.files = chunk_files{.names = names, .separator = separator, .chunks = chunks};
+  const auto each = states.unchecked<2>();
+  for (py::ssize_t i = 0; i < each.shape(0); ++i)
+    c.files->states.push_back({each(i, 0), static_cast<std::int64_t>(each(i, 1))});
   return c;
+}
+
+/// The filters that chunks may have in this build.
+std::vector<std::string> chunk_filters() {
+  std::vector<std::string> names;
+  for (const auto& [name, filter] : filters_by_name)
+    if (can_undo(filter)) names.emplace_back(name);
+  return names;
+}
+
+/// Offset and bytes of each chunk of a shard.
+py::array_t<std::uint64_t> shard_places(const py::bytes& index, bool summed) {
+  const std::vector<file_chunk> all = chunks_of_shard(std::as_bytes(std::span(std::string_view(index))), summed);
+  py::array_t<std::uint64_t> places({static_cast<py::ssize_t>(all.size()), py::ssize_t{2}});
+  auto rows = places.mutable_unchecked<2>();
+  for (py::ssize_t i = 0; i < rows.shape(0); ++i) {
+    rows(i, 0) = all[static_cast<std::size_t>(i)].offset;
+    rows(i, 1) = all[static_cast<std::size_t>(i)].bytes;
+  }
+  return places;
 }
 
 /// A raw file in place; what its header says Python has read.
@@ -241,6 +278,8 @@ void bind_array(py::module_& m) {
   m.def("open_arrays", &open_arrays);
   m.def("open_file", &open_in_place);
   m.def("path_in_place", &detail::path_in_place);
+  m.def("chunk_filters", &chunk_filters);
+  m.def("shard_places", &shard_places);
   py::class_<array_handle>(m, "Array")
       .def("element_type", [](const array_handle& a) { return a.get().element_type(); })
       .def("element_size", [](const array_handle& a) { return a.get().element_size(); })

@@ -30,7 +30,7 @@ run(${COMPILER} -std=c++20 ${FLAGS} ${CONSUMER}/consumer/consumer.cpp -o ${SCRAT
 run_expecting("sum 4950" ${SCRATCH}/consumer ${SCRATCH}/store)
 # What the library is made with is not the business of who links with the shared one.
 run(${PKG_CONFIG} --libs oocarray)
-if(output MATCHES "sqlite|spdlog|uring|isal|sodium|ssl|protobuf")
+if(output MATCHES "sqlite|spdlog|uring|isal|zstd|blosc|lzf|sodium|ssl|protobuf")
   message(FATAL_ERROR "pkg-config --libs oocarray: ${output}")
 endif()
 if(WITH_MPI)

@@ -1,7 +1,6 @@
-// The bytes of a chunk as they were before filters were applied (oocarray/file_chunks.hpp).
+// The bytes of a chunk as they were before filters were applied (oocarray/file_chunks.hpp), in row-major order.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -15,8 +14,8 @@ namespace ooc::storage {
 /// What one thread decodes with.  Not to be shared.
 class chunk_decoder {
  public:
-  chunk_decoder(std::vector<chunk_filter> filters, std::uint32_t element_size)
-      : filters_(std::move(filters)), element_size_(element_size) {}
+  /// `c`: extents, filters and order, which go together.
+  chunk_decoder(const file_chunks& c, std::uint32_t element_size);
 
   /// Memory for what is stored of a chunk, until the next call.
   std::span<std::byte> stored(std::size_t bytes);
@@ -24,14 +23,17 @@ class chunk_decoder {
   std::string decode(std::uint32_t filter_mask, std::span<std::byte> to);
 
   /// Bytes that it has beside what it decodes to, for chunks of which at most `stored` are in the file.
-  static std::uint64_t memory(std::uint64_t chunk, std::uint64_t stored) { return std::max(chunk, stored) + chunk + 8; }
+  static std::uint64_t memory(const file_chunks& c, std::uint64_t chunk, std::uint64_t stored);
 
  private:
-  /// Makes `now` what it was before the filter, in the memory `next` where that is elsewhere.
-  std::string undo(chunk_filter f, std::span<const std::byte>& now, std::span<std::byte> next) const;
+  std::span<std::byte> beside(std::span<const std::byte> now, std::size_t chunk);
+  /// Copies what `from` has along this dimension, and those behind it, to the next bytes of `to`.
+  void put_in_order(std::size_t dimension, const std::byte* from, std::byte*& to) const;
 
   const std::vector<chunk_filter> filters_;
   const std::uint32_t element_size_;
+  const std::vector<std::uint64_t> extents_;
+  std::vector<std::uint64_t> steps_;         ///< bytes to the next index of each dimension, as stored; empty: row-major
   std::vector<std::byte> stored_, between_;  ///< `between_`: of filters that are not the last to be undone
   std::size_t bytes_ = 0;                    ///< of stored_
 };

@@ -45,11 +45,18 @@ std::uint64_t chunk_grid::chunks_in_use_together() const noexcept {
   return all;
 }
 
+std::vector<std::uint64_t> chunk_grid::index_of(std::uint64_t chunk) const {
+  index at(grid_.size());
+  for (std::size_t d = at.size(); d-- > 0; chunk /= grid_[d]) at[d] = chunk % grid_[d];
+  return at;
+}
+
 std::string chunk_grid::place_of(std::uint64_t chunk) const {
+  const index at = index_of(chunk);
   std::string text;
-  for (std::size_t d = grid_.size(); d-- > 0; chunk /= grid_[d]) {
-    const std::uint64_t unit = d + 1 == grid_.size() ? element_size_ : 1;
-    text = std::to_string(chunk % grid_[d] * (chunk_[d] / unit)) + (text.empty() ? "" : ", ") + text;
+  for (std::size_t d = 0; d < at.size(); ++d) {
+    const std::uint64_t unit = d + 1 == at.size() ? element_size_ : 1;
+    text += (d > 0 ? ", " : "") + std::to_string(at[d] * (chunk_[d] / unit));
   }
   return "[" + text + "]";
 }

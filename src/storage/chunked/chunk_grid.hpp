@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 namespace ooc::storage {
@@ -16,6 +17,8 @@ class chunk_grid {
   chunk_grid(std::vector<std::uint64_t> extents, std::vector<std::uint64_t> chunk, std::uint32_t element_size);
 
   std::uint64_t chunks() const noexcept;
+  /// Its number along each dimension.
+  std::vector<std::uint64_t> index_of(std::uint64_t chunk) const;
   std::uint64_t chunk_bytes() const noexcept;
   /// How many chunks a walk through the array in row-major order comes to before it is done with the first one.
   std::uint64_t chunks_in_use_together() const noexcept;

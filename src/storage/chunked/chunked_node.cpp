@@ -1,11 +1,12 @@
 #include "storage/chunked/chunked_node.hpp"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <optional>
+#include <span>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -14,9 +15,9 @@
 #include "storage/base/job_threads.hpp"
 #include "storage/base/notice.hpp"
 #include "storage/base/refuse.hpp"
-#include "storage/base/whole_transfer.hpp"
 #include "storage/chunked/chunk_decoder.hpp"
 #include "storage/chunked/chunk_grid.hpp"
+#include "storage/chunked/chunk_places.hpp"
 #include "storage/chunked/decoded_chunks.hpp"
 #include "storage/layout/regions.hpp"
 #include "storage/service/node_counters.hpp"
@@ -31,8 +32,10 @@ struct chunk_memory {
   std::uint64_t bytes = 0;  ///< of all
 };
 
-chunk_memory memory_for(const chunk_grid& grid, std::uint64_t stored, std::uint64_t budget, const std::string& what) {
-  const std::uint64_t chunk = grid.chunk_bytes(), of_thread = chunk + chunk_decoder::memory(chunk, stored);
+/// `of_decoder`: beside what it decodes to.
+chunk_memory memory_for(const chunk_grid& grid, std::uint64_t of_decoder, std::uint64_t budget,
+                        const std::string& what) {
+  const std::uint64_t chunk = grid.chunk_bytes(), of_thread = chunk + of_decoder;
   const std::uint64_t most = budget / 2, least = of_thread + chunk;
   if (most < least)
     refuse(errc::budget_too_small, what,
@@ -55,37 +58,26 @@ chunk_memory memory_for(const chunk_grid& grid, std::uint64_t stored, std::uint6
   return m;
 }
 
-/// Which file it is, and of when.
-struct file_state {
-  explicit file_state(int fd) : error(::fstat(fd, &s) == 0 ? 0 : errno) {}
-  bool operator==(const file_state& o) const {
-    return error == 0 && o.error == 0 && s.st_size == o.s.st_size && s.st_mtim.tv_sec == o.s.st_mtim.tv_sec &&
-           s.st_mtim.tv_nsec == o.s.st_mtim.tv_nsec;
-  }
-
-  struct stat s {};
-  int error;
-};
-
 class chunk_source {
  public:
-  chunk_source(std::shared_ptr<const plain_file> file, chunk_grid grid, file_chunks chunks, std::uint64_t kept,
-               std::uint32_t element_size)
-      : file_(std::move(file)),
-        state_(file_->file.get()),
-        grid_(std::move(grid)),
+  chunk_source(std::shared_ptr<const plain_file> file, chunk_grid grid, file_chunks chunks, std::uint32_t element_size)
+      : grid_(std::move(grid)),
         chunks_(std::move(chunks)),
         element_size_(element_size),
-        decoded_(kept) {}
+        places_(std::move(file), chunks_, grid_) {}
 
   const chunk_grid& grid() const noexcept { return grid_; }
-  const plain_file& file() const noexcept { return *file_; }
-  chunk_decoder decoder() const { return {chunks_.filters, element_size_}; }
+  std::uint64_t memory_of_decoder() const {
+    return chunk_decoder::memory(chunks_, grid_.chunk_bytes(), places_.most_stored());
+  }
+  chunk_decoder decoder() const { return {chunks_, element_size_}; }
+  /// Before the first chunk is wanted.
+  void keep(std::uint64_t chunks) { decoded_.emplace(chunks); }
 
   /// Has `use` called with the chunk, by this thread or by the one that is decoding it.  Throws std::bad_alloc, and
   /// does not have it called then.
   void get(std::uint64_t chunk, chunk_decoder& d, decoded_chunks::user use) {
-    if (!decoded_.need(chunk, std::move(use))) return;
+    if (!decoded_->need(chunk, std::move(use))) return;
     decoded_chunks::bytes made;
     failure f;
     try {
@@ -95,38 +87,25 @@ class chunk_source {
     } catch (const std::bad_alloc&) {
       f = no_memory(chunk);
     }
-    decoded_.arrived(chunk, f, f ? nullptr : made);
+    decoded_->arrived(chunk, f, f ? nullptr : made);
   }
 
   failure no_memory(std::uint64_t chunk) const {
-    return failed(chunk, {ENOMEM, std::generic_category()}, "cannot be delivered: there is no memory for it");
-  }
-  failure failed(std::uint64_t chunk, std::error_code code, const std::string& why) const {
-    return {code, "reading '" + file_->path + "', dataset '" + chunks_.dataset + "': chunk " + grid_.place_of(chunk) +
-                      " at byte " + std::to_string(chunks_.table[chunk].offset) + " " + why};
+    return places_.failed(chunk, {ENOMEM, std::generic_category()}, "cannot be delivered: there is no memory for it");
   }
 
   node_counters counters;
 
  private:
   failure decode(std::uint64_t chunk, chunk_decoder& d, std::span<std::byte> to) {
-    const file_chunk& c = chunks_.table[chunk];
-    if (c.bytes == 0) {
-      fill(to);
-    } else {
-      const std::span<std::byte> stored = d.stored(c.bytes);
-      if (const int e = read_whole(file_->file.get(), stored.data(), stored.size(), c.offset)) {
-        const std::error_code code(e, std::generic_category());
-        return failed(chunk, code, "cannot be read: " + code.message());
-      }
-      counters.add(&io_stats::device_reads, 1);
-      counters.add(&io_stats::device_bytes_read, c.bytes);
-      if (const std::string why = d.decode(c.filter_mask, to); !why.empty())
-        return failed(chunk, errc::corrupt, unchanged() ? why : changed);
-    }
-    return unchanged() ? failure{} : failed(chunk, {ESTALE, std::generic_category()}, changed);
+    const chunk_places::stored found = places_.read(chunk, d);
+    if (found.why) return found.why;
+    if (found.bytes == 0) return fill(to), failure{};
+    counters.add(&io_stats::device_reads, 1);
+    counters.add(&io_stats::device_bytes_read, found.bytes);
+    const std::string why = d.decode(found.filter_mask, to);
+    return why.empty() ? failure{} : places_.failed(chunk, errc::corrupt, why);
   }
-  bool unchanged() const { return file_state(file_->file.get()) == state_; }
 
   void fill(std::span<std::byte> to) const {
     const std::vector<std::byte>& one = chunks_.fill;
@@ -134,25 +113,22 @@ class chunk_source {
     for (std::size_t at = 0; at < to.size(); at += one.size()) std::memcpy(to.data() + at, one.data(), one.size());
   }
 
-  static constexpr const char* changed =
-      "may be another one now: somebody has written to the file since it was opened; open it again";
-
-  const std::shared_ptr<const plain_file> file_;
-  const file_state state_;
   const chunk_grid grid_;
   const file_chunks chunks_;
   const std::uint32_t element_size_;
-  decoded_chunks decoded_;
+  const chunk_places places_;
+  std::optional<decoded_chunks> decoded_;
 };
 
 class chunked_node final : public in_place_node {
  public:
-  chunked_node(std::shared_ptr<chunk_source> source, const chunk_memory& memory)
-      : source_(std::move(source)),
+  chunked_node(std::string name, std::shared_ptr<chunk_source> source, const chunk_memory& memory)
+      : name_(std::move(name)),
+        source_(std::move(source)),
         memory_(memory.bytes),
         threads_(memory.threads, [s = source_.get()] { return s->decoder(); }) {}
 
-  std::string name() const override { return source_->file().path; }
+  std::string name() const override { return name_; }
   io_stats stats() const override { return source_->counters.snapshot(); }
   std::uint64_t staging_bytes() const override { return memory_; }
 
@@ -215,6 +191,7 @@ class chunked_node final : public in_place_node {
     }
   }
 
+  const std::string name_;
   const std::shared_ptr<chunk_source> source_;  // outlives the node where a completion ends it
   const std::uint64_t memory_;
   job_threads<chunk_decoder> threads_;
@@ -224,34 +201,25 @@ class chunked_node final : public in_place_node {
 
 std::shared_ptr<io_service> make_chunked_node(std::shared_ptr<const plain_file> file, const array_description& array,
                                               file_chunks chunks, std::uint64_t budget) {
-  const std::string what = file->path + "', dataset '" + chunks.dataset;
+  const std::string path = file->path, what = path + "', dataset '" + chunks.dataset;
   const std::vector<std::uint64_t> extents(chunks.extents.begin(), chunks.extents.end());
   const bool none = std::find(extents.begin(), extents.end(), 0U) != extents.end();
   if (extents.size() != array.extents.size() || none)
     refuse(errc::invalid_request, what, "its chunks have other dimensions than the array, or extents of 0");
-  chunk_grid grid(array.extents, extents, array.element_size);
-  if (chunks.table.size() != grid.chunks())
-    refuse(errc::invalid_request, what,
-           "it has " + std::to_string(grid.chunks()) + " chunks, and places of " + std::to_string(chunks.table.size()) +
-               " are given");
   if (!chunks.fill.empty() && chunks.fill.size() != array.element_size)
     refuse(errc::invalid_request, what, "the fill value has another size than an element");
-  const file_state there(file->file.get());
-  const auto size = static_cast<std::uint64_t>(there.s.st_size);
-  std::uint64_t stored = 0;
-  for (std::uint64_t i = 0; i < chunks.table.size(); ++i) {
-    const file_chunk& c = chunks.table[i];
-    if (there.error == 0 && c.bytes != 0 && (c.bytes > size || c.offset > size - c.bytes))
-      refuse(errc::invalid_request, what,
-             "chunk " + grid.place_of(i) + " has " + std::to_string(c.bytes) + " bytes at byte " +
-                 std::to_string(c.offset) + ", and the file has " + std::to_string(size) +
-                 "; copy it again where it was cut short");
-    stored = std::max<std::uint64_t>(stored, c.bytes);
-  }
-  const chunk_memory memory = memory_for(grid, stored, budget, what);
-  auto source = std::make_shared<chunk_source>(std::move(file), std::move(grid), std::move(chunks), memory.kept,
-                                               array.element_size);
-  return std::make_shared<chunked_node>(std::move(source), memory);
+  if (!std::all_of(chunks.filters.begin(), chunks.filters.end(), can_undo))
+    refuse(errc::invalid_request, what, "its chunks are packed by a filter that this build of the library cannot undo");
+  std::vector<std::size_t> order = chunks.stored_order;
+  std::sort(order.begin(), order.end());
+  for (std::size_t d = 0; d < order.size(); ++d)
+    if (order.size() != extents.size() || order[d] != d)
+      refuse(errc::invalid_request, what, "the order of its dimensions does not name each of them once");
+  auto source = std::make_shared<chunk_source>(std::move(file), chunk_grid(array.extents, extents, array.element_size),
+                                               std::move(chunks), array.element_size);
+  const chunk_memory memory = memory_for(source->grid(), source->memory_of_decoder(), budget, what);
+  source->keep(memory.kept);
+  return std::make_shared<chunked_node>(path, std::move(source), memory);
 }
 
 }  // namespace ooc::storage

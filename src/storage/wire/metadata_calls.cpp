@@ -40,7 +40,7 @@ struct call_writer {
   }
   pb::Operation operator()(const calls::open& q) {
     put_place(q.where);
-    m.set_rights(q.write ? right_read | right_write : right_read);
+    m.set_rights(q.write ? storage::right_read | storage::right_write : storage::right_read);
     m.set_unfinished(q.unfinished);
     return pb::OP_OPEN;
   }
@@ -64,7 +64,7 @@ struct call_writer {
   pb::Operation operator()(const calls::capability& q) {
     m.set_id(q.id);
     m.set_size(q.size);
-    if (q.rights == right_remove) return pb::OP_REMOVAL_CAPABILITY;
+    if (q.rights == storage::right_remove) return pb::OP_REMOVAL_CAPABILITY;
     m.set_rights(q.rights);
     return pb::OP_CAPABILITY;
   }
@@ -228,7 +228,7 @@ any_call call_of(const pb::Call& m) {
     case pb::OP_LOOKUP:
     case pb::OP_LOOK_IN: return calls::lookup{where};
     case pb::OP_STAT: return calls::lookup{m.id()};
-    case pb::OP_OPEN: return calls::open{where, (m.rights() & right_write) != 0, m.unfinished()};
+    case pb::OP_OPEN: return calls::open{where, (m.rights() & storage::right_write) != 0, m.unfinished()};
     case pb::OP_FIND: return calls::find{m.id(), m.rights(), m.at_commit()};
     case pb::OP_LIST:
     case pb::OP_LIST_IN: return calls::list{where, m.after()};
@@ -236,7 +236,7 @@ any_call call_of(const pb::Call& m) {
     case pb::OP_UNFINISHED: return calls::ids{unfinished, m.id()};
     case pb::OP_DEAD: return calls::ids{dead, m.id()};
     case pb::OP_CAPABILITY: return calls::capability{m.id(), m.rights(), m.size()};
-    case pb::OP_REMOVAL_CAPABILITY: return calls::capability{m.id(), right_remove};
+    case pb::OP_REMOVAL_CAPABILITY: return calls::capability{m.id(), storage::right_remove};
     case pb::OP_SYNC: return calls::sync{};
     case pb::OP_TAKE_LEASE: return take_lease{m.lease(), m.id(), lease_kind_of(m)};
     case pb::OP_DROP_LEASE: return drop_lease{m.lease(), m.unsettled()};

@@ -327,7 +327,7 @@ class lingering_source : public memory_source {
   void load(block_index b, load_part part, std::byte* frame, completion done) override {
     memory_source::load(b, part, frame, [this, frame, done = std::move(done)](const failure& f, std::uint64_t bytes) {
       after_.emplace_back([this, page = std::make_shared<held_page>(frame)] {
-        let_pass(std::chrono::milliseconds(5));  // nobody is told that the pager has found it held
+        testing::let_pass(std::chrono::milliseconds(5));  // nobody is told that the pager has found it held
         wrong += page->let_go() != 4096;
       });
       done(f, bytes);

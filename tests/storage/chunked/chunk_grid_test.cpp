@@ -11,7 +11,7 @@ using namespace ooc::testing;
 
 namespace {
 
-using index = std::vector<std::uint64_t>;
+using numbers = std::vector<std::uint64_t>;
 
 struct expected_place {
   std::uint64_t chunk, in_chunk;
@@ -19,9 +19,9 @@ struct expected_place {
 };
 
 /// The place of byte `at`, digit by digit.
-expected_place place_of(const index& extents, const index& chunk, std::uint64_t element, std::uint64_t at) {
+expected_place place_of(const numbers& extents, const numbers& chunk, std::uint64_t element, std::uint64_t at) {
   const std::uint64_t within = at % element;
-  index i(extents.size());
+  numbers i(extents.size());
   std::uint64_t n = at / element;
   for (std::size_t d = extents.size(); d-- > 0; n /= extents[d]) i[d] = n % extents[d];
   expected_place p{0, 0};
@@ -39,7 +39,7 @@ TEST_CASE("each byte of any range lies in one piece of one chunk, where its inde
   std::mt19937_64 random(random_seed("chunk_grid"));
   for (int round = 0; round < 300; ++round) {
     const std::uint64_t element = between(random, 1, 9);
-    index extents(between(random, 1, 4)), chunk(extents.size());
+    numbers extents(between(random, 1, 4)), chunk(extents.size());
     std::uint64_t bytes = element;
     for (std::size_t d = 0; d < extents.size(); ++d) {
       extents[d] = between(random, 1, 9);

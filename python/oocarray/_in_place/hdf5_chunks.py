@@ -5,23 +5,16 @@ from __future__ import annotations
 import itertools
 import os
 import zlib
-from typing import Any, Callable, Iterator, List, NamedTuple, NoReturn, Tuple
+from typing import Any, Callable, Iterator, List, NoReturn, Tuple
 
 import numpy as np
 
+from .. import _core
+from .chunks import Chunks
+
 Refuse = Callable[[str], NoReturn]
 
-_filters = {1: "deflate", 2: "shuffle", 3: "fletcher32"}
-
-
-class Chunks(NamedTuple):
-    """What `_core.open_file` is told of them."""
-
-    dataset: str
-    shape: Tuple[int, ...]  #: of a chunk
-    filters: List[str]  #: in the order in which they were applied
-    fill: bytes  #: an element where no chunk was written
-    table: "np.ndarray[Any, np.dtype[np.uint64]]"  #: offset, bytes and filter mask, row-major over the chunks
+_filters = {1: "deflate", 2: "shuffle", 3: "fletcher32", 32000: "lzf", 32001: "blosc", 32015: "zstd"}
 
 
 def _filters_of(dataset: Any, refuse: Refuse) -> List[str]:
@@ -29,7 +22,7 @@ def _filters_of(dataset: Any, refuse: Refuse) -> List[str]:
     found = []
     for i in range(plist.get_nfilters()):
         code, _, _, name = plist.get_filter(i)
-        if code not in _filters:
+        if _filters.get(code) not in _core.chunk_filters():
             refuse(f"is packed by the filter '{name.decode(errors='replace') or code}', which is not decoded in place")
         found.append(_filters[code])
     return found

@@ -6,23 +6,13 @@ import errno
 import fcntl
 import os
 import signal
-from typing import Any, NamedTuple, NoReturn, Optional, Tuple
+from typing import Any, NoReturn
 
 import numpy as np
 
-from ._errors import Busy, InvalidRequest, TypeMismatch
-from ._hdf5_chunks import Chunks, chunks_of
-
-
-class Place(NamedTuple):
-    """Where the elements of a dataset lie."""
-
-    dtype: np.dtype
-    shape: Tuple[int, ...]
-    path: str  #: of the file that holds them, which an external link may lead to
-    descriptor: int  #: of that file, for the caller to close
-    offset: int
-    chunks: Optional[Chunks]  #: instead of one piece at `offset`
+from .._errors import Busy, InvalidRequest, TypeMismatch
+from .chunks import Place
+from .hdf5_chunks import chunks_of
 
 
 _signature = b"\x89HDF\r\n\x1a\n"

@@ -1,0 +1,39 @@
+"""What `_core.open_file` is told of elements that lie in files of another format."""
+
+from __future__ import annotations
+
+from typing import Any, List, NamedTuple, Optional, Tuple
+
+import numpy as np
+
+Numbers = Any  #: an array of 64-bit numbers
+
+
+class Files(NamedTuple):
+    """Chunks that lie in files of their own, or several in one; `oocarray/file_chunks.hpp` has the details."""
+
+    names: str  #: what the name of each begins with
+    separator: str  #: between the numbers that follow
+    chunks: Tuple[int, ...]  #: how many a file has along each dimension; empty: one, which is the whole file
+    states: Numbers  #: bytes and time of change of each file of several, row-major
+
+
+class Chunks(NamedTuple):
+    dataset: str
+    shape: Tuple[int, ...]  #: of a chunk
+    filters: List[str]  #: in the order in which they were applied
+    fill: bytes  #: an element where no chunk was written
+    table: Numbers  #: offset, bytes and filter mask, row-major over the chunks
+    order: Tuple[int, ...] = ()  #: of the dimensions, as a chunk stores them; empty: as they are
+    files: Optional[Files] = None  #: none: all are in the file that is opened
+
+
+class Place(NamedTuple):
+    """Where the elements of a dataset lie."""
+
+    dtype: np.dtype
+    shape: Tuple[int, ...]
+    path: str  #: of the file that holds them, which an external link may lead to, or that describes them
+    descriptor: int  #: of that file, for the caller to close
+    offset: int
+    chunks: Optional[Chunks]  #: instead of one piece at `offset`

@@ -1,0 +1,177 @@
+"""Zarr arrays (versions 3 and 2 of the format) that are read where they lie, in a folder or a zip file."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import struct
+import zipfile
+from typing import Any, List, NamedTuple, NoReturn, Optional, Tuple
+
+import numpy as np
+
+from .. import _core
+from .._errors import InvalidRequest, TypeMismatch
+from .chunks import Chunks, Files, Place
+from .zarr_metadata import Described, described
+
+_metadata = ("zarr.json", ".zarray", ".zgroup")
+_nothing = np.zeros((0, 2), np.uint64)
+
+
+class _Part(NamedTuple):
+    """Bytes of a file that nobody has packed."""
+
+    path: str
+    offset: int
+    size: int
+    changed_ns: int
+
+
+class _Folder:
+    def __init__(self, path: str) -> None:
+        self.path = os.path.abspath(path)
+
+    def file_of(self, key: str) -> str:
+        return os.path.join(self.path, key)
+
+    def find(self, key: str) -> Optional[_Part]:
+        try:
+            found = os.stat(self.file_of(key))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return _Part(self.file_of(key), 0, found.st_size, found.st_mtime_ns)
+
+    def children(self) -> List[str]:
+        return [entry.name for entry in os.scandir(self.path) if entry.is_dir()]
+
+
+class _Zip:
+    def __init__(self, path: str) -> None:
+        self.path = path
+        try:
+            with zipfile.ZipFile(path) as found:
+                self.entries = {entry.filename: entry for entry in found.infolist()}
+        except zipfile.BadZipFile as why:
+            raise InvalidRequest(f"'{path}' is no whole zip file: {why}; copy it again where it was cut short") from None
+
+    def file_of(self, key: str) -> str:
+        return self.path
+
+    def find(self, key: str) -> Optional[_Part]:
+        entry = self.entries.get(key)
+        if entry is None:
+            return None
+        if entry.compress_type != zipfile.ZIP_STORED:
+            raise TypeMismatch(
+                f"'{self.path}' has packed '{key}' itself, so it cannot be used in place: unpack it, or make it with "
+                "compression=ZIP_STORED"
+            )
+        if entry.flag_bits & 1:
+            raise TypeMismatch(f"'{self.path}' has encrypted '{key}', so it cannot be used in place")
+        with open(self.path, "rb") as file:
+            head = os.pread(file.fileno(), 30, entry.header_offset)
+        name, extra = struct.unpack_from("<HH", head, 26)
+        return _Part(self.path, entry.header_offset + 30 + name + extra, entry.file_size, 0)
+
+    def children(self) -> List[str]:
+        return sorted({key.partition("/")[0] for key in self.entries if "/" in key})
+
+
+def _read(part: _Part) -> bytes:
+    with open(part.path, "rb") as file:
+        return os.pread(file.fileno(), part.size, part.offset)
+
+
+def is_zarr(path: str) -> bool:
+    """Whether a folder or file is taken for Zarr."""
+    if os.path.isdir(path):
+        return any(os.path.lexists(os.path.join(path, name)) for name in _metadata)
+    return path.endswith(".zip")
+
+
+def _arrays(where: Any) -> str:
+    names = [c for c in where.children() if any(where.find(f"{c}/{m}") for m in _metadata[:2])]
+    return ", ".join(sorted(names)[:20]) or "none"
+
+
+def _described(where: Any, name: str) -> Tuple[str, Described]:
+    """The key of an array's description, and what that says."""
+    for key in (f"{name}/{m}" if name else m for m in _metadata[:2]):
+        part = where.find(key)
+        if part is None:
+            continue
+        try:
+            meta = json.loads(_read(part))
+        except ValueError as why:
+            raise InvalidRequest(f"'{where.path}': '{key}' is no JSON: {why}") from None
+        if key.endswith("zarr.json") and meta.get("node_type") != "array":
+            break
+
+        def refuse(why: str) -> NoReturn:
+            called = f", array '{name}'" if name else ""
+            raise TypeMismatch(f"'{where.path}'{called}: {why}, so it cannot be used in place: copy it by from_zarr()")
+
+        return key, described(meta, refuse)
+    what = f"no array '{name}'" if name else "no array of its own: dataset= says which of them"
+    raise FileNotFoundError(f"'{where.path}' has {what}; it has {_arrays(where)}")
+
+
+def find(path: str, name: Optional[str], writable: bool) -> Place:
+    """The place of an array whose chunks can be used where they lie.  Raises what `oocarray.open_file` says for others."""
+    where: Any = _Folder(path) if os.path.isdir(path) else _Zip(path)
+    name = (name or "").strip("/")
+    key, d = _described(where, name)
+    if writable:
+        raise TypeMismatch(f"'{path}': chunks of Zarr are only read in place: leave mode='r+' out")
+    label = name or os.path.basename(where.path)
+    base = f"{name}/" if name else ""
+    if isinstance(where, _Folder) and not d.sharded:
+        table, files = np.zeros((0, 3), np.uint64), Files(where.file_of(base + d.prefix), d.separator, (), _nothing)
+    else:
+        table, states = _table(where, base, d)
+        shard = tuple(s // c for s, c in zip(d.file_shape, d.chunk))
+        files = Files(where.file_of(base + d.prefix), d.separator, shard, states) if isinstance(where, _Folder) else None
+    chunks = Chunks(label, d.chunk, d.filters, d.fill, table, d.order, files)
+    at = where.file_of(key)
+    return Place(d.dtype, d.shape, at, os.open(at, os.O_RDONLY | os.O_CLOEXEC), 0, chunks)
+
+
+def _table(where: Any, base: str, d: Described) -> Tuple[Any, Any]:
+    """Offset, bytes and mask of each chunk; bytes and time of change of each file."""
+    grid = tuple(-(-n // c) for n, c in zip(d.shape, d.chunk))
+    shard = tuple(s // c for s, c in zip(d.file_shape, d.chunk))
+    table = np.zeros(grid + (3,), np.uint64)
+    states = []
+    for at in itertools.product(*(range(-(-n // s)) for n, s in zip(d.shape, d.file_shape))):
+        key = base + d.prefix + d.separator.join(map(str, at))
+        part = where.find(key)
+        states.append((part.size, part.changed_ns) if part else (0, 0))
+        if part is None:
+            continue
+        into = table[tuple(slice(i * s, (i + 1) * s) for i, s in zip(at, shard))]
+        if not d.sharded:
+            if part.size == 0:
+                raise InvalidRequest(f"'{where.path}': the chunk '{key}' has no bytes; copy it again")
+            into[..., 0], into[..., 1] = part.offset, part.size
+            continue
+        places = _shard_index(where, key, part, d, int(np.prod(shard))).reshape(shard + (2,))
+        into[..., :2] = places[tuple(slice(0, n) for n in into.shape[:-1])]
+        into[..., 0] += np.uint64(part.offset)
+    return table.reshape(-1, 3), np.array(states, np.uint64).reshape(-1, 2)
+
+
+def _shard_index(where: Any, key: str, part: _Part, d: Described, chunks: int) -> Any:
+    size = 16 * chunks + (4 if d.index_summed else 0)
+    if size > part.size:
+        raise InvalidRequest(f"'{where.path}': the shard '{key}' has {part.size} bytes, and its index alone takes {size}")
+    at = part.offset if d.index_first else part.offset + part.size - size
+    try:
+        places = _core.shard_places(_read(part._replace(offset=at, size=size)), d.index_summed)
+    except (OSError, ValueError) as why:
+        raise InvalidRequest(f"'{where.path}', shard '{key}': {why}; copy it again") from None
+    beyond = places[:, 0] + places[:, 1] > part.size
+    if np.any(beyond | (places[:, 0] > part.size)):
+        raise InvalidRequest(f"'{where.path}': chunks of the shard '{key}' lie beyond its end; copy it again")
+    return places

@@ -1,0 +1,189 @@
+"""What the JSON of a Zarr array says (versions 3 and 2 of the format), as far as its chunks can be read in place."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any, Callable, Dict, List, NamedTuple, NoReturn, Tuple
+
+import numpy as np
+
+from .. import _core
+from .._errors import TypeMismatch
+
+Refuse = Callable[[str], NoReturn]
+
+
+class Described(NamedTuple):
+    shape: Tuple[int, ...]
+    dtype: np.dtype
+    chunk: Tuple[int, ...]
+    file_shape: Tuple[int, ...]  #: of the elements that are in one file: of a shard, or of a chunk
+    filters: List[str]  #: in the order in which they were applied
+    order: Tuple[int, ...]  #: of the dimensions, as a chunk stores them; empty: as they are
+    fill: bytes
+    prefix: str  #: of the keys of chunks
+    separator: str
+    sharded: bool = False
+    index_first: bool = False  #: of a shard
+    index_summed: bool = False
+
+
+_types = {"bool": "?", "complex64": "c8", "complex128": "c16"}
+_types.update({f"{k}{8 * n}": f"{k[0]}{n}" for k in ("int", "uint") for n in (1, 2, 4, 8)})
+_types.update({f"float{8 * n}": f"f{n}" for n in (2, 4, 8)})
+
+_keys_of_v3 = {
+    "zarr_format", "node_type", "shape", "data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs",
+    "attributes", "storage_transformers", "dimension_names", "consolidated_metadata",
+}  # fmt: skip
+_codecs_of_v2 = {"zlib": "deflate", "gzip": "gzip", "zstd": "zstd", "blosc": "blosc", "fletcher32": "fletcher32"}
+
+
+def described(meta: Dict[str, Any], refuse: Refuse) -> Described:
+    try:
+        found = _of_v3(meta, refuse) if meta.get("zarr_format") == 3 else _of_v2(meta, refuse)
+    except TypeMismatch:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as why:
+        return refuse(f"its description cannot be understood ({type(why).__name__}: {why})")
+    if not found.shape or 0 in found.shape:
+        refuse("it has no dimensions, or no elements")
+    if len(found.chunk) != len(found.shape) or min(found.chunk) < 1:
+        refuse(f"chunks of shape {found.chunk} do not go with the shape {found.shape}")
+    known = _core.chunk_filters()
+    for f in found.filters:
+        if f not in known:
+            refuse(f"its chunks are packed by '{f}', which this build of oocarray does not unpack")
+    return found
+
+
+# --- version 3
+
+
+def _name_of(part: Any) -> Tuple[str, Dict[str, Any]]:
+    return (part, {}) if isinstance(part, str) else (part["name"], part.get("configuration") or {})
+
+
+def _of_v3(meta: Dict[str, Any], refuse: Refuse) -> Described:
+    for key in meta.keys() - _keys_of_v3:
+        if not (isinstance(meta[key], dict) and meta[key].get("must_understand") is False):
+            refuse(f"its description says '{key}', which is not known")
+    if meta.get("storage_transformers"):
+        refuse("it has storage transformers")
+    grid, grid_says = _name_of(meta["chunk_grid"])
+    if grid != "regular":
+        refuse(f"its chunks lie in a grid of kind '{grid}'")
+    keys, keys_say = _name_of(meta["chunk_key_encoding"])
+    if keys not in ("default", "v2"):
+        refuse(f"the keys of its chunks are encoded as '{keys}'")
+    separator = keys_say.get("separator", "/" if keys == "default" else ".")
+    shape, outer = tuple(meta["shape"]), tuple(grid_says["chunk_shape"])
+    chunk, codecs = outer, meta["codecs"]
+    shard: Dict[str, bool] = {}
+    if len(codecs) == 1 and _name_of(codecs[0])[0] == "sharding_indexed":
+        says = _name_of(codecs[0])[1]
+        chunk, codecs, shard = tuple(says["chunk_shape"]), says["codecs"], _index_of(says, refuse)
+        if len(chunk) != len(outer) or any(s % c for s, c in zip(outer, chunk)):
+            refuse(f"shards of shape {outer} are not made up of chunks of shape {chunk}")
+    name, _ = _name_of(meta["data_type"])
+    if name not in _types:
+        refuse(f"elements of type '{name}' are not known")
+    filters, order, endian = _codecs_of(codecs, len(shape), refuse)
+    dtype = np.dtype(_types[name]).newbyteorder(">" if endian == "big" else "<")
+    fill = _fill_of(meta["fill_value"], dtype)
+    prefix = "c" + separator if keys == "default" else ""
+    return Described(shape, dtype, chunk, outer, filters, order, fill, prefix, separator, **shard)
+
+
+def _codecs_of(codecs: List[Any], rank: int, refuse: Refuse) -> Tuple[List[str], Tuple[int, ...], str]:
+    """Filters, the order in which the dimensions are stored, and the order of bytes."""
+    filters: List[str] = []
+    order, endian = list(range(rank)), "little"
+    for codec in codecs:
+        name, says = _name_of(codec)
+        if name == "transpose" and isinstance(says["order"], list):
+            order = [order[i] for i in says["order"]]
+        elif name == "bytes":
+            endian = says.get("endian", "little")
+        elif name in ("gzip", "zstd", "blosc", "crc32c"):
+            filters.append(name)
+        else:
+            refuse(f"its chunks have the codec '{name}', which is not undone in place")
+    return filters, () if order == list(range(rank)) else tuple(order), endian
+
+
+def _index_of(says: Dict[str, Any], refuse: Refuse) -> Dict[str, bool]:
+    codecs = [_name_of(c) for c in says.get("index_codecs", [])]
+    names = [name for name, _ in codecs]
+    if names not in (["bytes"], ["bytes", "crc32c"]) or codecs[0][1].get("endian") != "little":
+        refuse(f"the index of its shards has the codecs {names}")
+    where = says.get("index_location", "end")
+    if where not in ("start", "end"):
+        refuse(f"the index of its shards is at '{where}'")
+    return {"sharded": True, "index_first": where == "start", "index_summed": len(names) == 2}
+
+
+# --- version 2
+
+
+def _type_of_v2(said: Any) -> np.dtype:
+    if not isinstance(said, list):
+        return np.dtype(said)
+    return np.dtype([(f[0], _type_of_v2(f[1]), *(tuple(n) for n in f[2:])) for f in said])
+
+
+def _of_v2(meta: Dict[str, Any], refuse: Refuse) -> Described:
+    if meta.get("zarr_format") != 2:
+        refuse(f"version {meta.get('zarr_format')} of Zarr is not known")
+    dtype = _type_of_v2(meta["dtype"])
+    if dtype.hasobject:
+        refuse(f"elements of type {dtype} have no fixed size")
+    filters = []
+    for codec in [*(meta.get("filters") or []), *([meta["compressor"]] if meta.get("compressor") else [])]:
+        name = codec["id"]
+        if name == "shuffle" and codec.get("elementsize") == dtype.itemsize:
+            filters.append(name)
+        elif name in _codecs_of_v2:
+            filters.append(_codecs_of_v2[name])
+        else:
+            refuse(f"its chunks have the codec '{name}', which is not undone in place")
+    shape, chunk = tuple(meta["shape"]), tuple(meta["chunks"])
+    turned = meta.get("order", "C") == "F" and len(shape) > 1
+    order = tuple(range(len(shape)))[::-1] if turned else ()
+    fill = _fill_of(meta.get("fill_value"), dtype)
+    return Described(shape, dtype, chunk, chunk, filters, order, fill, "", meta.get("dimension_separator") or ".")
+
+
+# --- fill values
+
+
+def _fill_of(value: Any, dtype: np.dtype) -> bytes:
+    if value is None or (dtype.kind == "V" and value == 0):
+        return b""
+    if dtype.kind in "SV":
+        raw = base64.b64decode(value, validate=True) if isinstance(value, str) else bytes(value)
+        if len(raw) > dtype.itemsize or (dtype.kind == "V" and len(raw) != dtype.itemsize):
+            raise ValueError(f"a fill value of {len(raw)} bytes for elements of {dtype.itemsize}")
+        return raw.ljust(dtype.itemsize, b"\0")
+    if dtype.kind == "c":
+        part = np.dtype(f"{dtype.byteorder}f{dtype.itemsize // 2}")
+        return b"".join(_float_of(v, part) for v in value) if isinstance(value, list) else _plain_of(complex(value), dtype)
+    if dtype.kind == "f":
+        return _float_of(value, dtype)
+    if dtype.kind in "mM":
+        number = np.iinfo("i8").min if value == "NaT" else int(value)
+        return np.array(number, f"{dtype.byteorder}i8").tobytes()
+    return _plain_of(value, dtype)
+
+
+def _float_of(value: Any, dtype: np.dtype) -> bytes:
+    if isinstance(value, str) and value.startswith("0x"):  # its bits
+        return int(value, 16).to_bytes(dtype.itemsize, "big" if dtype.byteorder == ">" else "little")
+    return np.array(float(value), dtype).tobytes()
+
+
+def _plain_of(value: Any, dtype: np.dtype) -> bytes:
+    one = np.array(value).astype(dtype)
+    if dtype.kind in "iu" and int(one) != int(value):
+        raise ValueError(f"the fill value {value} is no {dtype}")
+    return one.tobytes()

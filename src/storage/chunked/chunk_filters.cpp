@@ -1,0 +1,193 @@
+#include "storage/chunked/chunk_filters.hpp"
+
+#include <isa-l/igzip_lib.h>
+
+#ifdef OOCARRAY_ZSTD
+#include <zstd.h>
+#endif
+#ifdef OOCARRAY_BLOSC
+#include <blosc.h>
+#endif
+#ifdef OOCARRAY_LZF
+#include <lzf.h>
+#endif
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <memory>
+
+#include "storage/layout/crc32c.hpp"
+
+namespace ooc::storage {
+namespace {
+
+/// Of pairs of bytes, the first one the greater half; a last odd byte is followed by zero (H5checksum.c).
+std::uint32_t fletcher32(std::span<const std::byte> bytes) {
+  std::uint32_t a = 0, b = 0;
+  const auto fold = [](std::uint32_t n) { return (n & 0xffff) + (n >> 16); };
+  const auto* p = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  for (std::size_t left = bytes.size(); left > 1;) {
+    std::size_t pairs = std::min<std::size_t>(left / 2, 360);  // the most of which no sum overflows
+    left -= 2 * pairs;
+    for (; pairs > 0; --pairs, p += 2) b += a += static_cast<std::uint32_t>(p[0]) << 8 | p[1];
+    a = fold(a);
+    b = fold(b);
+  }
+  if (bytes.size() % 2 != 0) {
+    b += a += static_cast<std::uint32_t>(*p) << 8;
+    a = fold(a);
+    b = fold(b);
+  }
+  return fold(b) << 16 | fold(a);
+}
+
+std::string check_fletcher32(std::span<const std::byte>& bytes) {
+  if (bytes.size() < 4) return "is too short for its checksum";
+  std::uint32_t stored = 0;
+  std::memcpy(&stored, bytes.data() + bytes.size() - 4, 4);
+  bytes = bytes.first(bytes.size() - 4);
+  const std::uint32_t is = fletcher32(bytes);
+  // HDF5 before 1.6.3 wrote the bytes of both halves the other way round.
+  const std::uint32_t other = (is & 0x00ff00ffU) << 8 | (is & 0xff00ff00U) >> 8;
+  return stored == is || stored == other ? "" : "does not match its checksum (Fletcher32)";
+}
+
+std::string check_crc32c(std::span<const std::byte>& bytes) {
+  if (bytes.size() < 4) return "is too short for its checksum";
+  std::uint32_t stored = 0;
+  std::memcpy(&stored, bytes.data() + bytes.size() - 4, 4);
+  bytes = bytes.first(bytes.size() - 4);
+  return stored == crc32c(bytes.data(), bytes.size()) ? "" : "does not match its checksum (CRC32C)";
+}
+
+/// The format's checksum is compared.
+std::string inflate(std::span<const std::byte>& bytes, std::span<std::byte> to, chunk_filter format) {
+  const bool gzip = format == chunk_filter::gzip;
+  inflate_state state;
+  isal_inflate_init(&state);
+  state.crc_flag = gzip ? ISAL_GZIP : ISAL_ZLIB;
+  state.next_in = const_cast<std::uint8_t*>(reinterpret_cast<const std::uint8_t*>(bytes.data()));
+  state.avail_in = static_cast<std::uint32_t>(bytes.size());
+  state.next_out = reinterpret_cast<std::uint8_t*>(to.data());
+  state.avail_out = static_cast<std::uint32_t>(to.size());
+  const int e = isal_inflate_stateless(&state);
+  bytes = to.first(to.size() - state.avail_out);
+  if (e == ISAL_DECOMP_OK) return "";
+  return std::string(e == ISAL_OUT_OVERFLOW         ? "unpacks to more than a chunk"
+                     : e == ISAL_INCORRECT_CHECKSUM ? "does not match its checksum"
+                                                    : "cannot be unpacked") +
+         (gzip ? " (gzip)" : " (deflate)");
+}
+
+/// `Element`: its bytes, where they are known when this is compiled; 0: `element` has them.
+template <std::size_t Element>
+void unshuffle_elements(const std::byte* from, std::byte* to, std::size_t n, std::size_t element) {
+  const std::size_t bytes = Element != 0 ? Element : element;
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t b = 0; b < bytes; ++b) to[i * bytes + b] = from[b * n + i];
+}
+
+void unshuffle(std::span<const std::byte> from, std::span<std::byte> to, std::size_t element) {
+  const std::size_t n = from.size() / element;
+  const auto by = element == 2   ? unshuffle_elements<2>
+                  : element == 4 ? unshuffle_elements<4>
+                  : element == 8 ? unshuffle_elements<8>
+                                 : unshuffle_elements<0>;
+  by(from.data(), to.data(), n, element);
+  std::copy(from.begin() + static_cast<std::ptrdiff_t>(n * element), from.end(),
+            to.begin() + static_cast<std::ptrdiff_t>(n * element));
+}
+
+#ifdef OOCARRAY_ZSTD
+std::string unpack_zstd(std::span<const std::byte>& bytes, std::span<std::byte> to) {
+  thread_local const std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context(ZSTD_createDCtx(), &ZSTD_freeDCtx);
+  if (!context) return "cannot be unpacked: there is no memory for it (Zstandard)";
+  const std::size_t n = ZSTD_decompressDCtx(context.get(), to.data(), to.size(), bytes.data(), bytes.size());
+  if (ZSTD_isError(n)) return std::string("cannot be unpacked (Zstandard: ") + ZSTD_getErrorName(n) + ")";
+  bytes = to.first(n);
+  return "";
+}
+#endif
+
+#ifdef OOCARRAY_BLOSC
+std::string unpack_blosc(std::span<const std::byte>& bytes, std::span<std::byte> to) {
+  std::size_t unpacked = 0;
+  if (blosc_cbuffer_validate(bytes.data(), bytes.size(), &unpacked) != 0) return "is no whole buffer of Blosc";
+  if (unpacked > to.size()) return "unpacks to more than a chunk (Blosc)";
+  const int n = blosc_decompress_ctx(bytes.data(), to.data(), to.size(), 1);
+  if (n < 0 || static_cast<std::size_t>(n) != unpacked) return "cannot be unpacked (Blosc)";
+  bytes = to.first(unpacked);
+  return "";
+}
+#endif
+
+#ifdef OOCARRAY_LZF
+std::string unpack_lzf(std::span<const std::byte>& bytes, std::span<std::byte> to) {
+  constexpr std::size_t most = std::numeric_limits<unsigned>::max();
+  const auto n = lzf_decompress(bytes.data(), static_cast<unsigned>(bytes.size()), to.data(),
+                                static_cast<unsigned>(std::min(to.size(), most)));
+  if (n == 0) return "cannot be unpacked (LZF)";
+  bytes = to.first(n);
+  return "";
+}
+#endif
+
+}  // namespace
+
+bool packs(chunk_filter f) noexcept {
+  return f != chunk_filter::shuffle && f != chunk_filter::fletcher32 && f != chunk_filter::crc32c;
+}
+
+std::uint64_t most_packed(std::uint64_t bytes) noexcept { return bytes + bytes / 8 + (64 << 10); }
+
+std::uint64_t most_between(const std::vector<chunk_filter>& filters, std::uint64_t chunk) noexcept {
+  if (std::count_if(filters.begin(), filters.end(), packs) > 1) return most_packed(chunk);
+  return chunk + 4 * filters.size();  // checksums
+}
+
+std::string undo(chunk_filter f, std::span<const std::byte>& now, std::span<std::byte> next,
+                 std::uint32_t element_size) {
+  switch (f) {
+    case chunk_filter::deflate:
+    case chunk_filter::gzip: return inflate(now, next, f);
+    case chunk_filter::fletcher32: return check_fletcher32(now);
+    case chunk_filter::crc32c: return check_crc32c(now);
+    case chunk_filter::shuffle:
+      if (now.size() > next.size()) return "is longer than a chunk";
+      unshuffle(now, next, element_size);
+      now = next.first(now.size());
+      return "";
+#ifdef OOCARRAY_ZSTD
+    case chunk_filter::zstd: return unpack_zstd(now, next);
+#endif
+#ifdef OOCARRAY_BLOSC
+    case chunk_filter::blosc: return unpack_blosc(now, next);
+#endif
+#ifdef OOCARRAY_LZF
+    case chunk_filter::lzf: return unpack_lzf(now, next);
+#endif
+    default: return "is packed by a filter that this build of the library cannot undo";
+  }
+}
+
+}  // namespace ooc::storage
+
+namespace ooc {
+
+bool can_undo(chunk_filter f) noexcept {
+  switch (f) {
+#ifndef OOCARRAY_ZSTD
+    case chunk_filter::zstd: return false;
+#endif
+#ifndef OOCARRAY_BLOSC
+    case chunk_filter::blosc: return false;
+#endif
+#ifndef OOCARRAY_LZF
+    case chunk_filter::lzf: return false;
+#endif
+    default: return f <= chunk_filter::lzf;
+  }
+}
+
+}  // namespace ooc

@@ -1,0 +1,28 @@
+// The filters of chunks (oocarray/file_chunks.hpp), undone one at a time.
+//
+// Functions without state; any thread may call them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "oocarray/file_chunks.hpp"
+
+namespace ooc::storage {
+
+/// Whether it makes a chunk shorter, or longer where that fails.
+bool packs(chunk_filter f) noexcept;
+/// The most that filters which pack make of so many bytes, with checksums.
+std::uint64_t most_packed(std::uint64_t bytes) noexcept;
+/// The most bytes of a chunk between two of its filters.
+std::uint64_t most_between(const std::vector<chunk_filter>& filters, std::uint64_t chunk) noexcept;
+
+/// Makes `now` what it was before the filter: a part of itself, or in the memory `next`.  Returns why that cannot be,
+/// as the end of a sentence about the chunk; empty: it is done.
+std::string undo(chunk_filter f, std::span<const std::byte>& now, std::span<std::byte> next,
+                 std::uint32_t element_size);
+
+}  // namespace ooc::storage
