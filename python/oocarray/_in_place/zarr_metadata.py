@@ -85,14 +85,28 @@ def _of_v3(meta: Dict[str, Any], refuse: Refuse) -> Described:
         chunk, codecs, shard = tuple(says["chunk_shape"]), says["codecs"], _index_of(says, refuse)
         if len(chunk) != len(outer) or any(s % c for s, c in zip(outer, chunk)):
             refuse(f"shards of shape {outer} are not made up of chunks of shape {chunk}")
-    name, _ = _name_of(meta["data_type"])
-    if name not in _types:
-        refuse(f"elements of type '{name}' are not known")
     filters, order, endian = _codecs_of(codecs, len(shape), refuse)
-    dtype = np.dtype(_types[name]).newbyteorder(">" if endian == "big" else "<")
+    dtype = _type_of_v3(meta["data_type"], refuse).newbyteorder(">" if endian == "big" else "<")
     fill = _fill_of(meta["fill_value"], dtype)
     prefix = "c" + separator if keys == "default" else ""
     return Described(shape, dtype, chunk, outer, filters, order, fill, prefix, separator, **shard)
+
+
+def _type_of_v3(said: Any, refuse: Refuse) -> np.dtype:
+    """Those of the specification, and of zarr-python's extensions to it."""
+    name, says = _name_of(said)
+    if name in _types:
+        return np.dtype(_types[name])
+    if name == "structured":
+        return np.dtype([(field, _type_of_v3(of, refuse)) for field, of in says["fields"]])
+    if name in ("null_terminated_bytes", "raw_bytes"):
+        return np.dtype(f"{'S' if name.startswith('null') else 'V'}{says['length_bytes']}")
+    if name == "fixed_length_utf32":
+        return np.dtype(f"U{says['length_bytes'] // 4}")
+    if name in ("numpy.datetime64", "numpy.timedelta64"):
+        unit = says["unit"]
+        return np.dtype(name[6:] if unit == "generic" else f"{name[6:]}[{says['scale_factor']}{unit}]")
+    return refuse(f"elements of type '{name}' are not known")
 
 
 def _codecs_of(codecs: List[Any], rank: int, refuse: Refuse) -> Tuple[List[str], Tuple[int, ...], str]:
@@ -158,6 +172,8 @@ def _of_v2(meta: Dict[str, Any], refuse: Refuse) -> Described:
 
 
 def _fill_of(value: Any, dtype: np.dtype) -> bytes:
+    if value is None and dtype.kind in "mM":  # as zarr-python takes it
+        value = "NaT"
     if value is None or (dtype.kind == "V" and value == 0):
         return b""
     if dtype.kind in "SV":
