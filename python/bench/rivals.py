@@ -40,6 +40,10 @@ class Row(NamedTuple):
     choices: str  #: of the user, that the figure depends on
 
 
+def _readers(codec: str) -> List[str]:
+    return [f"reader-{codec}", f"tensorstore-{codec}"]
+
+
 _memmap = ["memmap-none", "memmap-sequential"]
 _zarr = ["dask-plain", "dask-packed", "zarr-plain", "zarr-packed"]
 ROWS = {
@@ -58,6 +62,8 @@ ROWS = {
     "packed_bands": Row("packed", 2.0, ["h5py-bands"], ["h5py"], "sum of all of HDF5 chunks, gzip, whole rows", "none"),
     "packed_tiles": Row("packed", 2.0, ["h5py-tiles"], ["h5py"], "the same, chunks of 256 x 512", "none"),
     "packed_columns": Row("packed", 1.5, ["h5py-tiles"], ["h5py"], "a[:, j].sum() for the first columns of these", "none"),
+    "zarr_blosc": Row("chunked", 1.2, _readers("blosc"), ["zarr", "tensorstore"], "sum of all of Zarr, Blosc with LZ4", "none"),
+    "zarr_zstd": Row("chunked", 1.2, _readers("zstd"), ["zarr", "tensorstore"], "the same, Zstandard", "none"),
     "in_place": Row("file", 1 / 1.1, ["imported"], [], "np.dot(x, x) of a raw file by open_file()", "none"),
 }
 
@@ -131,6 +137,7 @@ LOOPS = {
     "packed_columns": columns,
     "in_place": dot,
 }
+CHUNKED = (256, 512)  #: of Zarr arrays
 PACKED = {"bands": 16, "tiles": 256}  #: datasets in chunks of 1 MiB, and the rows of each
 WRITES = {"multiply", "jacobi", "multiply_beside_dask"}
 
@@ -172,6 +179,9 @@ def ours(row: str, s: Dict[str, Any]) -> Dict[str, Any]:
         if row.startswith("packed"):
             with ooc.open_file(f"{s['dir']}/packed.h5", dataset="bands" if row == "packed_bands" else "tiles") as x:
                 said = _timed(row, lambda: columns(x, None, s) if row == "packed_columns" else ooc.sum(x))
+        elif row.startswith("zarr"):
+            with ooc.open_file(_chunked(s, row.partition("_")[2])) as x:
+                said = _timed(row, lambda: ooc.sum(x))
         elif row == "in_place":
             before = _kernel_bytes_written()
             x = ooc.open_file(s["file"], dtype="f8")
@@ -280,7 +290,32 @@ def h5py_alone(row: str, s: Dict[str, Any], dataset: str) -> Dict[str, Any]:
         return _timed(row, lambda: np.sum([np.sum(d[i : i + step]) for i in range(0, d.shape[0], step)]))
 
 
-SIDES = {"h5py": h5py_alone, "memmap": memmap, "dask": dask, "zarr": zarr_alone}
+def _chunked(s: Dict[str, Any], codec: str) -> str:
+    return f"{s['dir']}/chunked-{codec}.zarr"
+
+
+def _sum_of_bands(row: str, n: int, read: Callable[[Any], Any]) -> Dict[str, Any]:
+    step = CHUNKED[0]
+    return _timed(row, lambda: np.sum([np.sum(read(np.s_[i : i + step])) for i in range(0, n, step)]))
+
+
+def zarr_reader(row: str, s: Dict[str, Any], codec: str) -> Dict[str, Any]:
+    import zarr
+
+    z = zarr.open_array(_chunked(s, codec), mode="r")
+    enter(s["group"])
+    return _sum_of_bands(row, z.shape[0], lambda band: z[band])
+
+
+def tensorstore_reader(row: str, s: Dict[str, Any], codec: str) -> Dict[str, Any]:
+    import tensorstore
+
+    t = tensorstore.open({"driver": "zarr3", "kvstore": {"driver": "file", "path": _chunked(s, codec)}}).result()
+    enter(s["group"])
+    return _sum_of_bands(row, t.shape[0], lambda band: t[band].read().result())
+
+
+SIDES = {"reader": zarr_reader, "tensorstore": tensorstore_reader, "h5py": h5py_alone, "memmap": memmap, "dask": dask, "zarr": zarr_alone}
 
 
 # --- the data
@@ -361,11 +396,29 @@ def make_packed(s: Dict[str, Any]) -> Dict[str, Any]:
     return {}
 
 
+def make_chunked(s: Dict[str, Any]) -> Dict[str, Any]:
+    import zarr
+    from zarr.codecs import BloscCodec, ZstdCodec
+
+    n, rng = s["n"], np.random.default_rng(4)
+    codecs = {"blosc": BloscCodec(cname="lz4", shuffle="shuffle"), "zstd": ZstdCodec(level=3)}
+    both = [
+        zarr.create_array(_chunked(s, name), shape=(n, n), dtype="f8", chunks=CHUNKED, compressors=codec)
+        for name, codec in codecs.items()
+    ]
+    for first in range(0, n, 256):
+        values = np.cumsum(rng.integers(-3, 4, (min(256, n - first), n)), axis=1).astype("f8")
+        for z in both:
+            z[first : first + len(values)] = values
+    return {}
+
+
 MAKERS: Dict[str, Callable[[Dict[str, Any]], Dict[str, Any]]] = {
     "nothing": lambda s: {},
     "matrices": make_matrices,
     "incompressible": make_incompressible,
     "packed": make_packed,
+    "chunked": make_chunked,
     "file": make_file,
 }
 
@@ -379,7 +432,7 @@ def run_child(run: str) -> None:
         kind, _, how = side.partition("-")
         if row == "numba_resident":
             s["compiled"] = compiled_jacobi()
-        if kind not in ("dask", "zarr"):  # these import first
+        if kind not in ("dask", "zarr", "reader", "tensorstore"):  # these import first
             enter(s["group"])
         said = {"ours": ours, "imported": imported, "plain": plain}[kind](row, s) if not how else SIDES[kind](row, s, how)
     print(json.dumps(said))

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <chrono>
+#include <cstdio>
 #include <fstream>
 #include <system_error>
 
@@ -44,6 +45,15 @@ int open_descriptor(bool& serves_system_calls) noexcept {
   }
   serves_system_calls = false;
   return static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | sys::userfault_user_mode_only));
+}
+
+/// After a move that has come as far as `moved` of so many bytes.
+[[noreturn]] void die_moving(const char* what, std::size_t moved, std::size_t bytes) noexcept {
+  const int error = errno;
+  char text[80];
+  std::snprintf(text, sizeof text, "UFFDIO_MOVE of a %s, page %zu of %zu,", what, moved / page_bytes + 1,
+                bytes / page_bytes);
+  die(text, error);
 }
 
 [[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
@@ -127,7 +137,7 @@ void userfault_mapping::move_frame(std::byte* from, std::byte* to, std::size_t b
   for (std::size_t done = 0;;) {
     done += move_pages(from + done, to + done, bytes - done);
     if (done == bytes) return;
-    if (errno != EBUSY || std::chrono::steady_clock::now() > give_up) die("UFFDIO_MOVE of a frame", errno);
+    if (errno != EBUSY || std::chrono::steady_clock::now() > give_up) die_moving("frame", done, bytes);
     try_again();
   }
 }
@@ -177,7 +187,7 @@ bool userfault_mapping::map_out(frame* f, block_access has) noexcept {
     mend_patch(from, n);
     return true;
   }
-  if (errno != EBUSY) die("UFFDIO_MOVE of a block", errno);
+  if (errno != EBUSY) die_moving("block", moved, n);
   // The pages that have moved go back: not by a move where they are protected, see above.
   if (moved == 0) return false;
   if (has == block_access::read)
