@@ -30,8 +30,12 @@ class _Contents(NamedTuple):
     descriptor: Optional[int] = None  #: of what the header was read from, to be closed
     chunks: Optional[Chunks] = None  #: instead of one piece at `offset`
 
+    again: Optional[Tuple[str, str]] = None  #: as Place has it
+
     def place(self) -> Union[int, str]:
         """Where in the file: at a byte, or in the chunks of a dataset."""
+        if self.again is not None:
+            return self.again[1]
         return self.offset if self.chunks is None else self.chunks.dataset
 
     def identity(self) -> Tuple[int, int]:
@@ -62,7 +66,7 @@ def _npy(path: str) -> _Contents:
 
 
 def _of_place(place: Place) -> _Contents:
-    return _Contents(place.dtype, place.shape, place.offset, False, place.path, place.descriptor, place.chunks)
+    return _Contents(place.dtype, place.shape, place.offset, False, place.path, place.descriptor, place.chunks, place.again)
 
 
 def _checked(path: str, c: _Contents) -> None:
@@ -216,6 +220,7 @@ def _opened(contents: _Contents, writable: bool, options: Dict[str, Any]) -> Arr
         if there is None:
             core.close()
         raise
-    a._raw = (os.path.abspath(file), contents.dtype, a.shape, contents.place(), "F" if reverse else "C")
+    path = file if contents.again is None else contents.again[0]
+    a._raw = (os.path.abspath(path), contents.dtype, a.shape, contents.place(), "F" if reverse else "C")
     a._inode = contents.identity()
     return a

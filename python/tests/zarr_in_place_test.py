@@ -4,7 +4,10 @@ import gzip
 import itertools
 import json
 import os
+import pickle
 import struct
+import subprocess
+import sys
 import zipfile
 import zlib
 
@@ -325,6 +328,19 @@ def test_a_shard_that_is_damaged_or_has_changed_is_an_error(tmp_path, budget):
     file.write_bytes(good[:-8] + struct.pack("<Q", 1 << 20))
     with pytest.raises(ooc.InvalidRequest, match="beyond its end"):
         ooc.open_file(tmp_path / "a")
+
+
+def test_another_process_opens_what_was_pickled(tmp_path, budget):
+    put(tmp_path / "g/.zgroup", b"{}")
+    write_v3(tmp_path / "g/t", np.arange(6.0), (2,))
+    zipped(tmp_path / "g", tmp_path / "g.zip")
+    for path, name in ((tmp_path / "g/t", None), (tmp_path / "g", "t"), (tmp_path / "g.zip", "t")):
+        with ooc.open_file(path, dataset=name) as a:
+            pickled = pickle.dumps(a)
+            assert pickle.loads(pickled)._core.same(a._core)
+        program = "import pickle, sys; print(pickle.load(sys.stdin.buffer)[...].tolist())"
+        said = subprocess.run([sys.executable, "-c", program], input=pickled, capture_output=True, check=True, timeout=60)
+        assert said.stdout == b"[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]\n"
 
 
 def test_opened_twice_it_is_one_array(tmp_path, budget):

@@ -135,7 +135,7 @@ def find(path: str, name: Optional[str], writable: bool) -> Place:
         files = Files(where.file_of(base + d.prefix), d.separator, shard, states) if isinstance(where, _Folder) else None
     chunks = Chunks(label, d.chunk, d.filters, d.fill, table, d.order, files)
     at = where.file_of(key)
-    return Place(d.dtype, d.shape, at, os.open(at, os.O_RDONLY | os.O_CLOEXEC), 0, chunks)
+    return Place(d.dtype, d.shape, at, os.open(at, os.O_RDONLY | os.O_CLOEXEC), 0, chunks, (where.path, name))
 
 
 def _table(where: Any, base: str, d: Described) -> Tuple[Any, Any]:
