@@ -13,6 +13,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "storage/base/page.hpp"
+
 namespace ooc::detail::sys {
 
 #ifdef UFFDIO_MOVE
@@ -49,12 +51,32 @@ inline bool userfault_call(int fd, unsigned long what, void* with) noexcept {
 
 inline __u64 address_of(const void* p) noexcept { return reinterpret_cast<std::uintptr_t>(p); }
 
+/// Whether the page table has something at a page: memory, or where it has been swapped out to.  True where that cannot
+/// be known.
+inline bool userfault_has_page(int pagemap, const std::byte* page) noexcept {
+  std::uint64_t entry = 0;
+  const auto at = static_cast<off_t>(address_of(page) / page_bytes * sizeof entry);
+  return ::pread(pagemap, &entry, sizeof entry, at) != sizeof entry || (entry >> 62) != 0;
+}
+
+/// Linux 6.18 forgets, once it has had to try a page again, that the attempt after that succeeded: it tries those pages
+/// once more, finds them at the place they have moved to, and answers EEXIST without counting them (`err` in
+/// move_pages() of mm/userfaultfd.c stays -EAGAIN).  How many bytes have moved so: they are there, and here no more.
+inline std::size_t userfault_moved_unsaid(const std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+  const int pagemap = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+  if (pagemap < 0) return 0;
+  std::size_t n = 0;
+  while (n < bytes && !userfault_has_page(pagemap, from + n) && userfault_has_page(pagemap, to + n)) n += page_bytes;
+  ::close(pagemap);
+  return n;
+}
+
 // The kernel answers EAGAIN while an mremap waits until its event is read, and for pages that it is
 // migrating.  Who tries again calls `before_retry` first: it may be the one who reads.
 
 /// How many bytes were moved: all of them, or as many as came before one that the kernel holds (errno).
 template <class F>
-std::size_t userfault_move_pages(int fd, void* to, void* from, std::size_t bytes, std::uint64_t mode,
+std::size_t userfault_move_pages(int fd, std::byte* to, std::byte* from, std::size_t bytes, std::uint64_t mode,
                                  F before_retry) noexcept {
   std::size_t done = 0;
   while (done < bytes) {
@@ -66,7 +88,11 @@ std::size_t userfault_move_pages(int fd, void* to, void* from, std::size_t bytes
       if (m.move <= 0) before_retry();
       continue;
     }
-    return done;
+    if (errno != EEXIST) return done;
+    const std::size_t unsaid = userfault_moved_unsaid(to + done, from + done, bytes - done);
+    errno = EEXIST;
+    if (unsaid == 0) return done;
+    done += unsaid;
   }
   return done;
 }
