@@ -9,6 +9,8 @@
 #include <sstream>
 #include <tuple>
 
+#include "oocarray/error.hpp"
+
 using namespace ooc;
 using namespace ooc::storage;
 
