@@ -380,19 +380,25 @@ def make_file(s: Dict[str, Any]) -> Dict[str, Any]:
     return {}
 
 
+def _smooth(n: int, targets: List[Any]) -> None:
+    """Fills square arrays with rows in which neighbours are close to each other."""
+    rng = np.random.default_rng(4)
+    for first in range(0, n, 256):
+        values = np.cumsum(rng.integers(-3, 4, (min(256, n - first), n)), axis=1).astype("f8")
+        for t in targets:
+            t[first : first + len(values)] = values
+
+
 def make_packed(s: Dict[str, Any]) -> Dict[str, Any]:
     import h5py
 
-    n, rng = s["n"], np.random.default_rng(4)
+    n = s["n"]
     with h5py.File(f"{s['dir']}/packed.h5", "w") as file:
         both = [
             file.create_dataset(name, (n, n), "f8", chunks=(rows, min(n, (1 << 17) // rows)), compression="gzip", shuffle=True)
             for name, rows in PACKED.items()
         ]
-        for first in range(0, n, 256):
-            values = np.cumsum(rng.integers(-3, 4, (min(256, n - first), n)), axis=1).astype("f8")
-            for d in both:
-                d[first : first + len(values)] = values
+        _smooth(n, both)
     return {}
 
 
@@ -400,16 +406,13 @@ def make_chunked(s: Dict[str, Any]) -> Dict[str, Any]:
     import zarr
     from zarr.codecs import BloscCodec, ZstdCodec
 
-    n, rng = s["n"], np.random.default_rng(4)
+    n = s["n"]
     codecs = {"blosc": BloscCodec(cname="lz4", shuffle="shuffle"), "zstd": ZstdCodec(level=3)}
     both = [
         zarr.create_array(_chunked(s, name), shape=(n, n), dtype="f8", chunks=CHUNKED, compressors=codec)
         for name, codec in codecs.items()
     ]
-    for first in range(0, n, 256):
-        values = np.cumsum(rng.integers(-3, 4, (min(256, n - first), n)), axis=1).astype("f8")
-        for z in both:
-            z[first : first + len(values)] = values
+    _smooth(n, both)
     return {}
 
 

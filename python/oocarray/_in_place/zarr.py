@@ -43,6 +43,13 @@ class _Folder:
             return None
         return _Part(self.file_of(key), 0, found.st_size, found.st_mtime_ns)
 
+    def read(self, part: _Part) -> bytes:
+        with open(part.path, "rb") as file:
+            return os.pread(file.fileno(), part.size, part.offset)
+
+    def descriptor(self, key: str) -> int:
+        return os.open(self.file_of(key), os.O_RDONLY | os.O_CLOEXEC)
+
     def children(self) -> List[str]:
         return [entry.name for entry in os.scandir(self.path) if entry.is_dir()]
 
@@ -50,10 +57,12 @@ class _Folder:
 class _Zip:
     def __init__(self, path: str) -> None:
         self.path = path
+        self.file = open(path, "rb")  # what is read of it is of one file, whatever takes its name meanwhile
         try:
-            with zipfile.ZipFile(path) as found:
+            with zipfile.ZipFile(self.file) as found:
                 self.entries = {entry.filename: entry for entry in found.infolist()}
         except zipfile.BadZipFile as why:
+            self.file.close()
             raise InvalidRequest(f"'{path}' is no whole zip file: {why}; copy it again where it was cut short") from None
 
     def file_of(self, key: str) -> str:
@@ -70,18 +79,18 @@ class _Zip:
             )
         if entry.flag_bits & 1:
             raise TypeMismatch(f"'{self.path}' has encrypted '{key}', so it cannot be used in place")
-        with open(self.path, "rb") as file:
-            head = os.pread(file.fileno(), 30, entry.header_offset)
+        head = os.pread(self.file.fileno(), 30, entry.header_offset)
         name, extra = struct.unpack_from("<HH", head, 26)
         return _Part(self.path, entry.header_offset + 30 + name + extra, entry.file_size, 0)
 
+    def read(self, part: _Part) -> bytes:
+        return os.pread(self.file.fileno(), part.size, part.offset)
+
+    def descriptor(self, key: str) -> int:
+        return os.dup(self.file.fileno())
+
     def children(self) -> List[str]:
         return sorted({key.partition("/")[0] for key in self.entries if "/" in key})
-
-
-def _read(part: _Part) -> bytes:
-    with open(part.path, "rb") as file:
-        return os.pread(file.fileno(), part.size, part.offset)
 
 
 def is_zarr(path: str) -> bool:
@@ -103,7 +112,7 @@ def _described(where: Any, name: str) -> Tuple[str, Described]:
         if part is None:
             continue
         try:
-            meta = json.loads(_read(part))
+            meta = json.loads(where.read(part))
         except ValueError as why:
             raise InvalidRequest(f"'{where.path}': '{key}' is no JSON: {why}") from None
         if key.endswith("zarr.json") and meta.get("node_type") != "array":
@@ -135,7 +144,7 @@ def find(path: str, name: Optional[str], writable: bool) -> Place:
         files = Files(where.file_of(base + d.prefix), d.separator, shard, states) if isinstance(where, _Folder) else None
     chunks = Chunks(label, d.chunk, d.filters, d.fill, table, d.order, files)
     at = where.file_of(key)
-    return Place(d.dtype, d.shape, at, os.open(at, os.O_RDONLY | os.O_CLOEXEC), 0, chunks, (where.path, name))
+    return Place(d.dtype, d.shape, at, where.descriptor(key), 0, chunks, (where.path, name))
 
 
 def _table(where: Any, base: str, d: Described) -> Tuple[Any, Any]:
@@ -168,7 +177,7 @@ def _shard_index(where: Any, key: str, part: _Part, d: Described, chunks: int) -
         raise InvalidRequest(f"'{where.path}': the shard '{key}' has {part.size} bytes, and its index alone takes {size}")
     at = part.offset if d.index_first else part.offset + part.size - size
     try:
-        places = _core.shard_places(_read(part._replace(offset=at, size=size)), d.index_summed)
+        places = _core.shard_places(where.read(part._replace(offset=at, size=size)), d.index_summed)
     except (OSError, ValueError) as why:
         raise InvalidRequest(f"'{where.path}', shard '{key}': {why}; copy it again") from None
     beyond = places[:, 0] + places[:, 1] > part.size
