@@ -50,6 +50,9 @@ class _Folder:
     def descriptor(self, key: str) -> int:
         return os.open(self.file_of(key), os.O_RDONLY | os.O_CLOEXEC)
 
+    def close(self) -> None:
+        pass
+
     def children(self) -> List[str]:
         return [entry.name for entry in os.scandir(self.path) if entry.is_dir()]
 
@@ -88,6 +91,9 @@ class _Zip:
 
     def descriptor(self, key: str) -> int:
         return os.dup(self.file.fileno())
+
+    def close(self) -> None:
+        self.file.close()
 
     def children(self) -> List[str]:
         return sorted({key.partition("/")[0] for key in self.entries if "/" in key})
@@ -130,6 +136,13 @@ def _described(where: Any, name: str) -> Tuple[str, Described]:
 def find(path: str, name: Optional[str], writable: bool) -> Place:
     """The place of an array whose chunks can be used where they lie.  Raises what `oocarray.open_file` says for others."""
     where: Any = _Folder(path) if os.path.isdir(path) else _Zip(path)
+    try:
+        return _found(where, path, name, writable)
+    finally:
+        where.close()
+
+
+def _found(where: Any, path: str, name: Optional[str], writable: bool) -> Place:
     name = (name or "").strip("/")
     key, d = _described(where, name)
     if writable:
