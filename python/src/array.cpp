@@ -92,10 +92,14 @@ using chunks_in_file = std::tuple<std::string, sizes, std::vector<std::string>, 
 file_chunks chunks_from(const chunks_in_file& given) {
   const auto& [dataset, extents, filters, fill, table, order, files] = given;
   file_chunks c{.dataset = dataset, .extents = extents, .filters = {}, .table = {}, .fill = {}, .stored_order = order};
-  for (const std::string& name : filters)
-    c.filters.push_back(std::find_if(std::begin(filters_by_name), std::end(filters_by_name), [&](const auto& f) {
-                          return f.first == name;
-                        })->second);
+  for (const std::string& name : filters) {
+    const auto* const known = std::find_if(std::begin(filters_by_name), std::end(filters_by_name),
+                                           [&](const auto& f) { return f.first == name; });
+    if (known == std::end(filters_by_name))
+      throw usage_error(errc::invalid_request,
+                        "dataset '" + dataset + "': no filter of chunks is called '" + name + "'");
+    c.filters.push_back(known->second);
+  }
   const auto bytes = std::as_bytes(std::span(std::string_view(fill)));
   c.fill.assign(bytes.begin(), bytes.end());
   const auto rows = table.unchecked<2>();
