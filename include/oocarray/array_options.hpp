@@ -90,6 +90,12 @@ struct array_options {
   /// what that means for others; not together with `shared`.
   bool commits = false;
 
+  /// On create: room for a result that is not to stay.  The array has no name for others, though its path is taken, and
+  /// goes with this object, or after the death of the process when the store is opened again.  Nothing is written back
+  /// when it closes or the process ends; blocks for which memory has no room are written as those of any array.  Not
+  /// together with `commits`, `shared`, `replace` or `group`.
+  bool temporary = false;
+
   /// On create: remove what has this path.  Without it an existing path is an error (EEXIST).
   bool replace = false;
 
@@ -159,6 +165,7 @@ array_options<U> without_fill(const array_options<T>& o) {
           .sparse = o.sparse,
           .max_extents = o.max_extents,
           .commits = o.commits,
+          .temporary = o.temporary,
           .replace = o.replace,
           .mode = o.mode,
           .shared = o.shared,

@@ -28,6 +28,7 @@ _options = {
     "sparse": flag,
     "max_extents": counts,
     "commits": flag,
+    "temporary": flag,
     "replace": flag,
     "permissions": small_count,
     "shared": flag,
@@ -90,7 +91,8 @@ def made(of: "Store", path: Any, how: str, shape: Shape, dtype: Any, options: Ma
                     f"the shape {there.shape()}; asked for were {name} and {extents}"
                 )
             return _array(there, of, given, description, keep=True)
-    return _array(_core_of(of, path, how, name, size, extents, given), of, given, description)
+    core = _core_of(of, path, how, name, size, extents, given)
+    return _array(core, of, given, description, of_temporary=t if given.get("temporary") else None)
 
 
 def opened(of: "Store", path: Any, mode: str, options: Mapping[str, Any]) -> Array:
@@ -119,12 +121,13 @@ def _core_of(
 
 
 def _array(
-    core: Any, store: "Store", options: Mapping[str, Any], description: Optional[str] = None, keep: bool = False
+    core: Any, store: "Store", options: Mapping[str, Any], description: Optional[str] = None, keep: bool = False,
+    of_temporary: Optional[np.dtype] = None,
 ) -> Array:
     try:
-        if description is not None:
+        if description is not None and of_temporary is None:
             _describe(core, description)
-        return Array(core, store, bool(options.get("tiled_memory")), of_ranks="group" in options)
+        return Array(core, store, bool(options.get("tiled_memory")), dtype=of_temporary, of_ranks="group" in options)
     except BaseException:
         if not keep:
             core.close()  # not when the exception goes, which keeps it alive

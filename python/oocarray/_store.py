@@ -245,6 +245,9 @@ def create(store: Union[Store, Path], path: Path, shape: Shape, dtype: Any = np.
         than the first need ``order="tiled"``; the file is then sparse.
     commits : bool
         Keep the last commit beside what is written since, which takes twice the space; see `commit`.
+    temporary : bool
+        Room for a result: the array has no name for others, nothing is written back when it closes, and it goes with this
+        object, or after the death of the process when the store is opened again.
     replace : bool
         Whether to remove what has this path.
     sparse : bool

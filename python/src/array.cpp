@@ -26,6 +26,7 @@ any_array::options_type options_from(const py::dict& d) {
   o.sparse = option(d, "sparse", false);
   o.max_extents = option(d, "max_extents", sizes{});
   o.commits = option(d, "commits", false);
+  o.temporary = option(d, "temporary", false);
   o.replace = option(d, "replace", false);
   o.mode = option<std::uint32_t>(d, "mode", 0644);
   o.shared = option(d, "shared", false);

@@ -4,6 +4,7 @@ import pathlib
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import oocarray as ooc
@@ -65,6 +66,22 @@ for k in range(20):
     assert [m.wait(timeout=60) for m in makers] == [0, 0]
     assert store.keys() == sorted(f"{name}{k}" for name in "pq" for k in range(20))
     assert all(store[path][0] == int(path[1:]) for path in store)
+
+
+def test_a_temporary_array_has_no_name_and_goes_with_its_object(store, budget):
+    record = np.dtype([("key", "f8"), ("count", "i4")])
+    a = store.create("result", 1000, record, temporary=True)
+    a[5] = (1.5, 7)
+    assert a.dtype == record and a[5].tolist() == (1.5, 7) and store.list() == []
+    with pytest.raises(FileNotFoundError):
+        store.open("result")
+    with pytest.raises(FileExistsError, match="just being made"):
+        store.create("result", 1)
+    del a
+    store.create("result", 1, temporary=True).close()
+    store.create("result", 1).close()
+    with pytest.raises(ooc.InvalidRequest, match="temporary"):
+        store.create("other", 1, commits=True, temporary=True)
 
 
 def test_truth_values_are_no_numbers(store, budget):

@@ -7,6 +7,8 @@
 
 #include "oocarray/error.hpp"
 #include "runtime/geometry/array_geometry.hpp"
+#include "runtime/pager/fault_handler.hpp"
+#include "storage/base/refuse.hpp"
 
 namespace ooc::detail {
 namespace {
@@ -15,6 +17,17 @@ std::string parent_of(const std::string& path) {
   const std::size_t last = path.find_last_not_of('/');
   const std::size_t slash = path.find_last_of('/', last);
   return last == std::string::npos || slash == std::string::npos ? "" : path.substr(0, slash);
+}
+
+/// Whether what has the path already has it for its maker only.
+bool is_being_made(storage::store_core& core, const std::string& path) {
+  try {
+    (void)core.metadata().lookup(path);
+    return false;
+  } catch (const error& e) {
+    if (e.code() != std::errc::no_such_file_or_directory) throw;
+    return true;
+  }
 }
 
 }  // namespace
@@ -62,9 +75,14 @@ void array_file::create(const array_request& r, const array_plan& plan) {
     }
   }
   try {
+    if (r.options.temporary) {
+      opened_ = core.make(path_, f);
+      temporary_ = true;
+      return;
+    }
     opened_ = core.create(path_, f);
   } catch (const error& e) {
-    if (e.code() != std::errc::file_exists) throw;
+    if (e.code() != std::errc::file_exists || is_being_made(core, path_)) throw;
     if (core.metadata().lookup(path_).kind == storage::entry_kind::folder)
       throw usage_error(e.code(), "'" + path_ +
                                       "' exists already, as a folder: take another name, or remove the "
@@ -77,6 +95,11 @@ void array_file::create(const array_request& r, const array_plan& plan) {
   const writing w = f.commits ? writing::exclusive : writing_as(r);  // for all ranks
   claim(entry(), w, r.options.wait_for_writer);
   opened_ = core.claimed(opened_, w == writing::exclusive);
+}
+
+void array_file::release() noexcept {
+  claim_.release();
+  if (std::exchange(temporary_, false) && !fault_handler::in_forked_child()) store_->abandon(opened_);
 }
 
 void array_file::open(writing w, std::chrono::milliseconds patience,
@@ -115,7 +138,11 @@ void array_file::remove_attribute(std::string_view key) const {
   store_->metadata().remove_attribute(current_path(), key);
 }
 
+std::string array_file::current_path() const { return temporary_ ? path_ : store_->metadata().find(entry().id).path; }
+
 storage::opened_file array_file::resized(const array_geometry& now) const {
+  if (temporary_)
+    refuse(errc::invalid_request, "array", path_, "it is temporary, and keeps the extents it was made with");
   return store_->resize(opened_, now.file_bytes(), {now.extents().begin(), now.extents().end()});
 }
 

@@ -38,8 +38,13 @@ class array_file {
   const storage::entry& entry() const noexcept { return opened_.meta; }
   const std::shared_ptr<const storage::striped_file>& striped() const noexcept { return opened_.file; }
 
-  /// Makes the file, and the folders above it, and claims it.
+  ~array_file() { release(); }
+  array_file(const array_file&) = delete;
+  array_file& operator=(const array_file&) = delete;
+
+  /// Makes the file, and the folders above it, and claims it, unless it is temporary, so that nobody else can find it.
   void create(const array_request& r, const array_plan& plan);
+  bool temporary() const noexcept { return temporary_; }
   /// Opens the file and claims it as `w` says; `check` looks at the entry first, and throws where it does not suit.
   void open(writing w, std::chrono::milliseconds patience, const std::function<void(const storage::entry&)>& check);
   /// Another rank's way to a capability of its own for the file that has been opened.
@@ -48,16 +53,19 @@ class array_file {
   void use(storage::opened_file f) { opened_ = std::move(f); }
   /// A file that another rank has opened, and claimed for all: this one says in its process that it is open.
   void join(writing w) { claim_ = file_claim(*store_, entry().id, path_, holder, w); }
-  void release() noexcept { claim_.release(); }
+  /// Lets go of the file, and of a temporary one for good.
+  void release() noexcept;
 
   /// Makes durable all data that nodes have acknowledged, whichever process wrote them.
   void make_durable() const;
   /// The entry, after that.
   void make_entry_durable() const;
   /// See metadata_service::set_in_progress.
-  void set_in_progress(std::string_view what) const { store_->metadata().set_in_progress(entry().id, what); }
+  void set_in_progress(std::string_view what) const {
+    if (!temporary_) store_->metadata().set_in_progress(entry().id, what);
+  }
   /// Wherever it has been renamed to.
-  std::string current_path() const { return store_->metadata().find(entry().id).path; }
+  std::string current_path() const;
   // The attributes of the file, whatever its path is now.
   std::map<std::string, std::string> attributes() const;
   void set_attribute(std::string_view key, std::string_view value) const;
@@ -80,6 +88,7 @@ class array_file {
   std::string path_;
   bool writable_;
   bool unfinished_;
+  bool temporary_ = false;  ///< made, and without a name
   storage::opened_file opened_;
   file_claim claim_;
 };

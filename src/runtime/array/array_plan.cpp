@@ -176,6 +176,10 @@ array_plan plan_new(const std::string& path, const array_request& r, std::uint64
         errc::invalid_request, "array", path,
         "options.commits and options.shared exclude each other: an array with commits is written by one program at a "
         "time (its ranks share it by options.group)");
+  if (r.options.temporary && (r.options.commits || r.options.shared || r.options.replace || r.options.group))
+    refuse(errc::invalid_request, "array", path,
+           "options.temporary: such an array is this process' alone, and goes with it; leave out commits, shared, "
+           "replace and group");
   storage::array_description d;
   d.element_type = r.element_type;
   d.element_size = r.element_size;
@@ -197,6 +201,8 @@ array_plan plan_existing(const std::string& path, const array_request& asked, co
     refuse(errc::invalid_request, "array", path,
            "options.shared: an array with commits is written by one program at a time (its ranks share it by "
            "options.group)");
+  if (asked.options.temporary)
+    refuse(errc::invalid_request, "array", path, "options.temporary is for an array that is made; this one is there");
   if (asked.options.commits && !file.commit)
     refuse(errc::invalid_request, "array", path,
            "options.commits: it was made without commits; copy it to one that is made with them (ooc::copy)");

@@ -70,6 +70,7 @@ void local_array::set_up(runtime& rt, const array_request& r, const array_plan& 
   o.shared = r.options.shared || with.by_ranks;
   o.part = with.blocks;
   o.note_reads = with.log != nullptr;
+  o.temporary = r.options.temporary;
   o.end_owner = [this] {  // asks no other rank: they may be long gone
     write_back_or_report();
     close(true);
@@ -244,6 +245,7 @@ local_array::~local_array() {
 }
 
 void local_array::write_back_or_report() noexcept {
+  if (file_.temporary()) return;
   try {
     const failure f = facts_.writable ? segment_->writeback() : failure{};
     if (!f) return;

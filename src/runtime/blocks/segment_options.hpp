@@ -35,6 +35,7 @@ struct segment_options {
   bool shared = false;             ///< other processes write to its blocks: send changes only
   bool writable = true;            ///< false: a write to the range is a fault of the program
   segment_part part = {};
+  bool temporary = false;   ///< ends with the process, which writes nothing of it back then
   bool note_reads = false;  ///< record which blocks are read: take_read()
   /// The same bytes in blocks of `grain_bytes`, if they may come in such parts where blocks are larger
   /// than a touch is worth.  It must outlive the segment.

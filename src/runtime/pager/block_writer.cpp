@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstdlib>
+#include <iterator>
 #include <utility>
 
 #include "runtime/blocks/diff.hpp"
@@ -314,7 +315,8 @@ std::vector<block_writer::unwritten> block_writer::write_back_all() {
   std::vector<segment_state*> all;
   {
     guarded_lock g(state_.mutex());
-    all = state_.segments;
+    std::ranges::copy_if(state_.segments, std::back_inserter(all),
+                         [](const segment_state* s) { return !s->options.temporary; });
     for (segment_state* s : all) ++s->writers_at_end;  // remove() waits
   }
   std::vector<unwritten> left;
@@ -340,7 +342,7 @@ std::vector<block_writer::unwritten> block_writer::modified() const {
   if (!state_.mutex().try_lock()) return all;
   const lock_guard l(state_.mutex(), std::adopt_lock);
   for (const segment_state* s : state_.segments)
-    if (const std::uint64_t n = s->dirty.load()) all.push_back({s->options.name, n, {}});
+    if (const std::uint64_t n = s->options.temporary ? 0 : s->dirty.load()) all.push_back({s->options.name, n, {}});
   return all;
 }
 

@@ -55,7 +55,7 @@ void array_ranks::close() const {
   if (!array_.local().facts().open) return;
   const auto finish = [&] {
     array_.local().check_unpinned("close()");
-    array_.local().writeback(durability::acknowledged);
+    if (!array_.local().file().temporary()) array_.local().writeback(durability::acknowledged);
   };
   if (array_.log())
     write_exchange(array_).check_last();

@@ -2,10 +2,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <future>
 #include <random>
 #include <string>
@@ -221,6 +223,37 @@ TEST_CASE("a second process that writes whole blocks is refused, and told the re
   CHECK(wait_for(child) == 0);
   CHECK_NOTHROW(array(rt, s, "a", open));
   for (const int fd : {holding[0], holding[1], leave[0], leave[1]}) ::close(fd);
+}
+
+TEST_CASE("a temporary array of a process that was killed is gone when its store is opened again") {
+  temporary_folder folder;
+  const auto objects = [&] {
+    const std::filesystem::recursive_directory_iterator all(folder.path() / "store" / "shares");
+    return std::count_if(begin(all), end(all), [](const auto& e) { return e.is_regular_file(); });
+  };
+  int ready[2];
+  REQUIRE(::pipe(ready) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    runtime rt({.memory = 2_MiB, .block = 64_KiB});
+    const store s = small_store(folder);
+    ooc_array<int, 1> a(rt, s, "a", create, {1 << 20}, {.temporary = true});
+    for (int& x : a) x = 1;
+    const char byte = 0;
+    if (::write(ready[1], &byte, 1) == 1) ::pause();
+    ::_exit(1);
+  }
+  char byte = 0;
+  REQUIRE(::read(ready[0], &byte, 1) == 1);
+  CHECK(objects() > 0);
+  ::kill(child, SIGKILL);
+  CHECK(WIFSIGNALED(wait_for(child)));
+  {
+    const store s = small_store(folder);
+    CHECK(s.core()->metadata().files().empty());
+  }
+  CHECK(objects() == 0);
+  for (const int fd : ready) ::close(fd);
 }
 
 #if !defined(__SANITIZE_THREAD__)  // the sanitizer does not support threads in forked children
