@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ContextManager, Dict, Iterator, List, Opt
 
 import numpy as np
 
-from . import _blocks, _core, _elements, _names, _raw_bytes, _sharing, _transfer
+from . import _blocks, _core, _elements, _names, _pending, _raw_bytes, _sharing, _transfer
 from ._attributes import Attributes, OfArray
 from ._commit import Commit, described
 from ._dtype import dtype_of
@@ -186,6 +186,7 @@ class Array(Protocols):
         return part
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        _pending.before_change(self)
         view = self._view()
         if isinstance(value, Array):
             value = value._view()
@@ -260,6 +261,7 @@ class Array(Protocols):
             cannot be written back, as on a disk that is full.
         IndexError, ValueError, TypeError
         """
+        _pending.before_change(self)
         _transfer.write(self, key, values)
 
     # --- many elements by their indices
@@ -292,6 +294,7 @@ class Array(Protocols):
 
         Indices are as for `gather`; `values` have their shape, or one that NumPy broadcasts to it.
         """
+        _pending.before_change(self)
         _elements.scatter(self, indices, values)
 
     def accumulate(self, indices: Any, values: Any, ufunc: np.ufunc = np.add) -> None:
@@ -299,6 +302,7 @@ class Array(Protocols):
 
         `ufunc` is `numpy.add`, `numpy.minimum` or `numpy.maximum`.  Any number of threads may accumulate at once.
         """
+        _pending.before_change(self)
         _elements.accumulate(self, indices, values, ufunc)
 
     # --- files
@@ -326,6 +330,7 @@ class Array(Protocols):
         `fid` is a path, or whatever has ``readinto``, which is read from where it stands.  Raises EOFError if it ends too
         early.
         """
+        _pending.before_change(self)
         _raw_bytes.from_file(self, fid, box)
 
     # --- hints
@@ -434,6 +439,7 @@ class Array(Protocols):
         memory.
         """
         extents = shape_of(shape)
+        _pending.before_change(self)
         self._core.resize(extents + self.shape[1:] if np.ndim(shape) == 0 else extents)
 
     @property
@@ -447,6 +453,7 @@ class Array(Protocols):
         Views show what was committed.  Raises BufferError while there are views of an array that may be resized.  With
         ``comm=`` a collective call.
         """
+        _pending.before_change(self)
         self._core.roll_back()
 
     def close(self) -> None:

@@ -118,6 +118,11 @@ def attribute(a: "Array", name: str) -> Any:
     def call(*arguments: Any, **named: Any) -> Any:
         if not arguments and not named and (one_pass := _in_one_pass.get(name)) and _can_pass(a, name):
             return one_pass(a)
+        from .numpy import _functions
+
+        large = _functions.method(a, name, arguments, named)
+        if large is not NotImplemented:
+            return large
         result = _without_keeper(getattr(a._view(), name)(*plain_within(arguments), **plain_within(named)))
         return named["out"] if named.get("out") is not None else result
 

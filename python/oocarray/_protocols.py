@@ -17,6 +17,12 @@ class Protocols(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
     _dtype: np.dtype
     _view: Any
 
+    def __array_namespace__(self, /, *, api_version: Optional[str] = None) -> Any:
+        """The module `oocarray.numpy`; see the array API standard."""
+        from .numpy._operators import namespace
+
+        return namespace(api_version)
+
     def __copy__(self) -> np.ndarray:  # type: ignore[override]
         """The elements, in ordinary memory."""
         return np.array(self._view(), subok=False)
@@ -39,6 +45,12 @@ class Protocols(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
         return np.array(view, subok=False) if copy else view
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **arguments: Any) -> Any:
+        if arguments.get("out") is None and "where" not in arguments:
+            from .numpy import _functions
+
+            large = _functions.ufunc(ufunc, method, inputs, arguments)
+            if large is not NotImplemented:
+                return large
         out = arguments.get("out")
         out = () if out is None else out if isinstance(out, tuple) else (out,)  # Numba's ufuncs hand on no tuple
         if out:
@@ -53,6 +65,11 @@ class Protocols(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
         return tuple(made if o is None else o for o, made in zip(out, result))
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, named: Any) -> Any:
+        from .numpy import _functions
+
+        large = _functions.function(function, arguments, named)
+        if large is not NotImplemented:
+            return large
         result = function(*plain_within(arguments), **plain_within(named))
         out = named.get("out")
         return out if isinstance(out, _core.ArrayBase) else result

@@ -14,6 +14,7 @@ from ._numbers import parse_bytes, seconds, small_count
 
 if TYPE_CHECKING:
     from ._array import Array
+    from ._store import Store
 
 _lock = threading.RLock()
 _current: Optional["Runtime"] = None
@@ -49,6 +50,11 @@ class Runtime:
         How many blocks may be read ahead; 0: chosen from the budget; 1: none.
     end_deadline : float
         For how many seconds the end of the process waits for modified blocks.
+    scratch : str
+        The URL of the store for results of `oocarray.numpy` that are too large for ordinary memory.  Without it, it is what
+        ``OOC_SCRATCH`` says, else the store of the first array that is open for writing, else one in /var/tmp.
+    small : int or str
+        Up to how many bytes such a result is kept in ordinary memory; a 64th of the budget, and at most 16 MiB, without it.
 
     Raises
     ------
@@ -65,6 +71,8 @@ class Runtime:
         block: Union[int, str] = 0,
         read_ahead: int = 0,
         end_deadline: float = 30.0,
+        scratch: str = "",
+        small: Union[None, int, str] = None,
     ) -> None:
         global _current
         with _lock:
@@ -80,6 +88,9 @@ class Runtime:
                 self._memory, parse_bytes(block, "block"), small_count(read_ahead, "read_ahead"),
                 seconds(end_deadline, "end_deadline"), False,
             )
+            self._small = min(16 << 20, self._memory // 64) if small is None else parse_bytes(small, "small")
+            self._scratch_url = scratch or os.environ.get("OOC_SCRATCH", "")
+            self._scratch: "Optional[Store]" = None  #: once there has been a result for it
             self._arrays: "weakref.WeakValueDictionary[int, Array]" = weakref.WeakValueDictionary()
             _current = self
         of_child = sys.modules.get("multiprocessing.process")
@@ -92,6 +103,11 @@ class Runtime:
     def memory(self) -> int:
         """The budget in bytes, as it was given."""
         return self._memory
+
+    @property
+    def small(self) -> int:
+        """Up to how many bytes a result of `oocarray.numpy` is kept in ordinary memory."""
+        return self._small
 
     @property
     def closed(self) -> bool:
@@ -114,6 +130,7 @@ class Runtime:
                 return
             for array in list(self._arrays.values()):
                 array.close()
+            self._scratch = None
             self._core.close()
             if _current is self:
                 _current = None

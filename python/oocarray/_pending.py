@@ -1,0 +1,32 @@
+"""Results that have not been computed yet, and what they will be computed from.
+
+Whoever changes an array by a call of the package says so here first, and results that need its elements as they are now
+are computed before.  Assignments to views are not seen.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any, Dict
+
+if TYPE_CHECKING:
+    from ._array import Array
+
+results: "Dict[int, weakref.ref[Any]]" = {}
+
+
+def add(result: Any) -> None:
+    number = id(result)
+    results[number] = weakref.ref(result, lambda _: results.pop(number, None))
+
+
+def done(result: Any) -> None:
+    results.pop(id(result), None)
+
+
+def before_change(array: "Array") -> None:
+    """Computes all that need what the array holds."""
+    for ref in list(results.values()) if results else ():
+        result = ref()
+        if result is not None and result._needs(array):
+            result._settle()

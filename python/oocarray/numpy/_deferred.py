@@ -1,0 +1,294 @@
+"""The arrays of the namespace."""
+
+from __future__ import annotations
+
+import operator
+import threading
+from typing import TYPE_CHECKING, Any, Optional, Tuple
+
+import numpy as np
+
+from .. import _core, _pending
+from .._array import Array
+from .._attributes import Attributes
+from .._numbers import bytes_text
+from .._runtime import runtime
+from . import _evaluation
+from ._nodes import Elementwise, Held, Node, Shape, Stored
+
+if TYPE_CHECKING:
+    from .._runtime import Runtime
+    from .._store import Store
+
+_lock = threading.RLock()
+_numpy_knows_versions = tuple(int(n) for n in np.__version__.split(".")[:2]) >= (2, 1)  #: of DLPack
+
+
+def is_small(node: Node) -> bool:
+    """Whether a result is kept in ordinary memory."""
+    return node.shape == () or node.nbytes <= runtime().small or 0 in node.shape
+
+
+class Deferred(Array):
+    """An array of the namespace `oocarray.numpy`: what its functions take and give.
+
+    A result of up to ``Runtime(small=...)`` bytes is computed at once, and is in ordinary memory.  A larger one is
+    computed when its elements are needed, box by box, together with all that it is made of: ``(a - m) / s`` reads `a` once
+    and writes one array.  Reductions, printing of elements, ``float(x)`` and `numpy.asarray` need them; so does any call
+    of this package that takes an `Array`, because a `Deferred` is one: its elements are then in a scratch array, which
+    has no name and goes with the last that refers to it (see `oocarray.Runtime`).
+
+    Where ``x[...]``, ``x += y`` or a call of the package changes an array, results that need it as it was are computed
+    before.  Changes by way of views (``a[0][:] = 1``) are not noticed: call `compute` before.
+
+    Threads: several may use one; each result is computed by one of them, on all processors.
+    """
+
+    _raw = None
+    _inode = None
+
+    def __init__(self, node: Node) -> None:
+        object.__setattr__(self, "_node", node)
+
+    # --- what Array is made of
+
+    _node: Node
+
+    def _array(self) -> Array:
+        """Its elements as an array of a store, which is made where there is none."""
+        with _lock:
+            now = self._node.now()
+            if not (isinstance(now, Stored) and now.shape == now.array.shape):
+                stored = Stored(_evaluation.stored(now))
+                now.settle(stored)
+                _pending.done(self)
+                now = stored
+            return now.array
+
+    def _settle(self) -> Node:
+        """Computes it, where it has not been; returns what holds it."""
+        with _lock:
+            now = self._node.now()
+            if not isinstance(now, (Held, Stored)):
+                made: Node = Held(_evaluation.held(now)) if is_small(now) else Stored(_evaluation.stored(now))
+                now.settle(made)
+                now = made
+            _pending.done(self)
+            return now
+
+    def _needs(self, array: Array) -> bool:
+        return any(isinstance(leaf, Stored) and leaf.array._core.same(array._core) for leaf in self._node.leaves())
+
+    @property
+    def _core(self) -> Any:  # type: ignore[override]
+        return self._array()._core
+
+    @property
+    def _dtype(self) -> np.dtype:  # type: ignore[override]
+        return self._node.dtype
+
+    @property
+    def _order(self) -> int:  # type: ignore[override]
+        return self._array()._order
+
+    @property
+    def _tiled(self) -> bool:  # type: ignore[override]
+        return self._array()._tiled
+
+    @property
+    def _of_ranks(self) -> bool:  # type: ignore[override]
+        now = self._node.now()
+        return isinstance(now, Stored) and now.array._of_ranks
+
+    @property
+    def _store(self) -> "Optional[Store]":  # type: ignore[override]
+        return self._array()._store
+
+    @property
+    def _runtime(self) -> "Runtime":  # type: ignore[override]
+        return runtime()
+
+    @property
+    def _swaps(self) -> Any:  # type: ignore[override]
+        return self._array()._swaps
+
+    @property
+    def _attributes(self) -> Attributes:  # type: ignore[override]
+        return self._array()._attributes
+
+    # --- facts
+
+    @property
+    def shape(self) -> Shape:  # type: ignore[override]
+        """Its extents."""
+        return self._node.shape
+
+    @property
+    def device(self) -> str:
+        """Always "cpu"."""
+        return "cpu"
+
+    @property
+    def writable(self) -> bool:
+        """False for one that stands for an array that is open for reading."""
+        now = self._node.now()
+        return not isinstance(now, Stored) or now.array.writable
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether its elements are there: in memory, or in a store."""
+        return isinstance(self._node.now(), (Held, Stored))
+
+    def compute(self) -> "Deferred":
+        """Computes its elements now, where that has not been done; returns itself."""
+        self._settle()
+        return self
+
+    # --- elements
+
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray:  # type: ignore[override]
+        now = self._settle()
+        if not isinstance(now, Held):
+            whole = now.whole() if isinstance(now, Stored) and now.array.layout == "right" else _evaluation.held(now)
+        else:
+            whole = now.values
+        if dtype is not None and np.dtype(dtype) != self.dtype:
+            if copy is False:
+                raise ValueError(f"elements are of type {self.dtype}; {dtype} needs a copy")
+            return np.array(whole, dtype=dtype)
+        return np.array(whole) if copy else whole
+
+    def _view(self) -> Any:
+        now = self._node.now()
+        return now.values if isinstance(now, Held) else self._array()._view()
+
+    def __getitem__(self, key: Any) -> "Deferred":
+        from ._indexing import taken
+
+        return taken(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        from ._indexing import assign
+
+        assign(self, key, value)
+
+    def _one(self, kind: str) -> Any:
+        if self.shape != ():
+            raise TypeError(f"{kind}() is of an array without dimensions, not of one of shape {self.shape}")
+        return self.__array__()[()]
+
+    def __bool__(self) -> bool:
+        return bool(self._one("bool"))
+
+    def __int__(self) -> int:
+        return int(self._one("int"))
+
+    def __float__(self) -> float:
+        return float(self._one("float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._one("complex"))
+
+    def __index__(self) -> int:
+        return operator.index(self._one("index"))
+
+    def __len__(self) -> int:
+        if self.shape == ():
+            raise TypeError("an array without dimensions has no length")
+        return self.shape[0]
+
+    def __iter__(self) -> Any:
+        return (self[i] for i in range(len(self)))
+
+    def __contains__(self, value: Any) -> bool:
+        from . import any as any_, equal
+
+        return bool(any_(equal(self, value)))
+
+    # --- others
+
+    def to_device(self, device: str, /, *, stream: Any = None) -> "Deferred":
+        """Itself: there is no device but "cpu"."""
+        if device != "cpu":
+            raise ValueError(f"device {device!r}: arrays are on 'cpu'")
+        if stream is not None:
+            raise ValueError("streams are of other devices than 'cpu'")
+        return self
+
+    def __dlpack__(  # type: ignore[override]
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Optional[bool] = None
+    ) -> Any:
+        """See the array API standard."""
+        if dl_device not in (None, (1, 0)):
+            raise BufferError(f"device {dl_device}: arrays are on the CPU, (1, 0)")
+        values = self.__array__(copy=copy)
+        if _numpy_knows_versions:
+            return values.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
+        return (values if values.flags.writeable else values.copy()).__dlpack__(stream=stream)
+
+    def __dlpack_device__(self) -> Tuple[int, int]:  # type: ignore[override]
+        return (1, 0)
+
+    def close(self) -> None:
+        """Lets go of its elements; an array of the program that it stands for is closed."""
+        now = self._node.now()
+        if isinstance(now, Stored):
+            now.array.close()
+
+    @property
+    def closed(self) -> bool:
+        """Whether the array that holds its elements has been closed."""
+        now = self._node.now()
+        return isinstance(now, Stored) and now.array.closed
+
+    def __repr__(self) -> str:
+        now = self._node.now()
+        if isinstance(now, Held):
+            return "oocarray.numpy." + repr(now.values).replace("\n", "\n" + " " * len("oocarray.numpy."))
+        state = f"in '{now.array.path}'" if isinstance(now, Stored) else "not computed yet"
+        return f"<oocarray.numpy array of shape {self.shape}, {self.dtype}, {bytes_text(self.nbytes)}, {state}>"
+
+    _repr_html_ = None  # type: ignore[assignment]
+
+
+def deferred(node: Node) -> Deferred:
+    """A node as an array; one that is small is computed."""
+    result = Deferred(node)
+    if not result.is_computed:
+        if is_small(node):
+            result._settle()
+        else:
+            _pending.add(result)
+    return result
+
+
+def node_of(x: Any) -> Node:
+    """Of what a function of the namespace was given."""
+    if isinstance(x, Deferred):
+        return x._node.now()
+    if isinstance(x, _core.ArrayBase):
+        return Stored(x)  # type: ignore[arg-type]
+    if isinstance(x, (np.ndarray, np.generic)):
+        return Held(np.asarray(x))
+    raise TypeError(f"{type(x).__name__} is no array: asarray() makes one of it")
+
+
+def plain(x: Any) -> np.ndarray:
+    """The elements in ordinary memory, of what is small."""
+    return _evaluation.held(node_of(x))
+
+
+def in_memory(x: Any, function: str) -> np.ndarray:
+    """The same for functions that need all of it at once, as far as that is not more than half of the budget."""
+    node = node_of(x)
+    most = runtime().memory // 2
+    if node.nbytes > most:
+        raise NotImplementedError(
+            f"{function}() takes all of an array into memory: {bytes_text(node.nbytes)} are more than half of the budget, "
+            f"{bytes_text(most)}: give the runtime more memory, or take it in parts"
+        )
+    return _evaluation.held(node)
+
+
+def elementwise(f: Any, inputs: Any, dtype: Any) -> Deferred:
+    return deferred(Elementwise(f, inputs, dtype))

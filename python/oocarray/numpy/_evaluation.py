@@ -1,0 +1,205 @@
+"""Goes over nodes in boxes, of which memory has room for several.
+
+The boxes of one call follow each other in C's order.  A pool of threads computes them; what they need of stores is
+fetched ahead of them, and pinned while they use it, so that a block that cannot be read is an exception.  Within a box,
+functions run over pieces that fit into a processor's cache, so their temporaries are no larger.
+"""
+
+from __future__ import annotations
+
+import collections
+import concurrent.futures
+import contextlib
+import itertools
+import math
+import os
+from typing import Any, Callable, Iterable, Iterator, List, Optional, Sequence, TypeVar
+
+import numpy as np
+
+from .._array import Array
+from .._errors import BudgetTooSmall
+from .._runtime import runtime
+from ._nodes import Held, Node, Ranges, Seen, Shape, Stored, all_of, key_of, lengths
+from ._scratch import scratch
+
+cache_bytes = 256 << 10  #: of a piece
+_most_box_bytes = 16 << 20
+_threads = min(8, os.cpu_count() or 1)
+
+Result = TypeVar("Result")
+
+
+def most_bytes(arrays: int) -> int:
+    """Of a box, where each of so many arrays has a part of its size."""
+    return max(4096, min(_most_box_bytes, runtime().memory // (4 * (_threads + 1) * max(1, arrays))))
+
+
+def cut(shape: Shape, itemsize: int, most: int, whole: Sequence[int] = ()) -> Iterator[Ranges]:
+    """Boxes of at most `most` bytes, in C's order, that are not cut along the axes `whole`, where that can be."""
+    step = [n if d in whole else 1 for d, n in enumerate(shape)]
+    for d in reversed(range(len(shape))):
+        if d not in whole:
+            fits = most // max(1, math.prod(step) * itemsize)
+            step[d] = max(1, min(fits, shape[d]))
+            if step[d] < shape[d]:
+                break
+    for at in itertools.product(*(range(0, n, max(1, s)) for n, s in zip(shape, step))):
+        yield tuple(range(i, min(i + s, n)) for i, s, n in zip(at, step, shape))
+
+
+def boxes_of(node: Node, whole: Sequence[int] = (), more: int = 1) -> Iterator[Ranges]:
+    """Of a node that is read, beside so many arrays `more` of its shape."""
+    stored = {id(leaf) for leaf in node.leaves() if isinstance(leaf, Stored)}
+    return cut(node.shape, max(1, node.dtype.itemsize), most_bytes(len(stored) + more), whole)
+
+
+def over(boxes: Iterable[Ranges], nodes: Sequence[Node], work: Callable[[Ranges], Result]) -> Iterator[Result]:
+    """What `work` gives for each box, in their order; the nodes' elements in it are in memory meanwhile."""
+    for node in nodes:
+        _turn(node)
+
+    def on(box: Ranges) -> Result:
+        with contextlib.ExitStack() as held:
+            for node in nodes:
+                for leaf, ranges in node.stored_parts(box):
+                    _pin(leaf, ranges, held)
+            return work(box)
+
+    todo, running = iter(boxes), collections.deque()  # type: ignore[var-annotated]
+    pool = concurrent.futures.ThreadPoolExecutor(_threads)
+    try:
+        while True:
+            for box in itertools.islice(todo, _threads + 1 - len(running)):
+                for node in nodes:
+                    for leaf, ranges in node.stored_parts(box):
+                        if (of_leaf := leaf.box(ranges)) is not None:
+                            leaf.array._core.prefetch(*of_leaf)
+                running.append(pool.submit(on, box))
+            if not running:
+                return
+            yield running.popleft().result()
+    finally:
+        for job in running:
+            job.cancel()
+        pool.shutdown()
+
+
+def _pin(leaf: Stored, ranges: Ranges, held: contextlib.ExitStack, write: bool = False) -> None:
+    box = leaf.box(ranges)
+    if box is None or leaf.array.layout == "tiled":
+        return
+    with contextlib.suppress(BudgetTooSmall):  # then they come when they are touched
+        held.callback(leaf.array._core.pin(*box, write).release)
+
+
+@contextlib.contextmanager
+def _place(into: Stored, ranges: Ranges) -> Iterator[np.ndarray]:
+    """Elements of an array, to be written: in its memory, and pinned there as far as the budget has room for that."""
+    with contextlib.ExitStack() as held:
+        _pin(into, ranges, held, write=True)
+        yield into.whole()[(*key_of(ranges), ...)]
+
+
+def put(values: np.ndarray, into: Array, ranges: Ranges) -> None:
+    """Writes elements that are there."""
+    with _place(Stored(into), ranges) as part:
+        part[...] = values
+
+
+def _turn(node: Node) -> None:
+    """Transposes what would be read in another order than that in which it lies, where it does not fit into memory."""
+    now = node.now()
+    if isinstance(now, Seen) and now.turns():
+        source = now.inputs[0]
+        if source.nbytes > runtime().memory // 4 and any(isinstance(leaf, Stored) for leaf in source.leaves()):
+            now.settle(_transposed(now))
+            return
+    if not now.goes_over_columns:
+        for i in now.inputs:
+            _turn(i)
+
+
+def _transposed(seen: Seen) -> Node:
+    from .._movement import transpose
+
+    order = [d for _, d in seen.places if d is not None]
+    straight = Seen(
+        seen.inputs[0], tuple(len(base) for base, d in seen.places if d is not None),
+        [(base, None if d is None else order.index(d)) for base, d in seen.places],
+    )
+    a = stored(seen.inputs[0] if straight.sees_all() else straight)
+    axes = sorted(range(len(order)), key=order.__getitem__)
+    b = scratch(tuple(a.shape[k] for k in axes), a.dtype)
+    transpose(a, b, axes, mark=False)
+    if b.shape == seen.shape:
+        return Stored(b)
+    return Seen(Stored(b), seen.shape, [(range(n), d) for n, d in zip(b.shape, sorted(order))])
+
+
+def fill(target: np.ndarray, node: Node, box: Ranges) -> None:
+    """Computes a box of a node into memory."""
+    if not node.now().inputs:
+        target[...] = node.part(box)
+        return
+    for piece in cut(lengths(box), max(1, node.dtype.itemsize), cache_bytes):
+        target[key_of(piece)] = node.part(tuple(b[p.start : p.stop] for b, p in zip(box, piece)))
+
+
+def stored(node: Node, into: Optional[Array] = None) -> Array:
+    """All elements of a node as an array: its own where it is one, else `into`, or a new one."""
+    _turn(node)
+    now = node.now()
+    if into is None and isinstance(now, Stored) and now.shape == now.array.shape:
+        return now.array
+    target = scratch(node.shape, node.dtype) if into is None else into
+    target.overwrite()
+
+    def work(box: Ranges) -> None:
+        with _place(Stored(target), box) as part:
+            fill(part, node, box)
+
+    for _ in over(boxes_of(node), [node], work):
+        pass
+    return target
+
+
+def write(node: Node, into: Stored, places: Callable[[Ranges], Ranges]) -> None:
+    """Computes a node into elements that an array has: those of a box go to the places of the box."""
+
+    def work(box: Ranges) -> None:
+        with _place(into, places(box)) as part:
+            fill(part.reshape(lengths(box)), node, box)
+
+    for _ in over(boxes_of(node), [node], work):
+        pass
+
+
+def held(node: Node) -> np.ndarray:
+    """All elements in ordinary memory."""
+    now = node.now()
+    if isinstance(now, Held):
+        return now.values
+    values = np.empty(node.shape, node.dtype)
+    for box in over(boxes_of(node), [node], lambda box: fill(values[(*key_of(box), ...)], node, box)):
+        pass
+    return values
+
+
+def by_line(
+    node: Node, axes: Sequence[int], f: Callable[[np.ndarray], Any], shape: Shape, dtype: Any
+) -> Array:
+    """``f`` of boxes that are not cut along `axes`, whose extents are those of `shape` in what it gives."""
+    target = scratch(shape, np.dtype(dtype))
+    target.overwrite()
+
+    def work(box: Ranges) -> None:
+        values = np.empty(lengths(box), node.dtype)
+        fill(values, node, box)
+        to = tuple(range(n) if d in axes else r for d, (r, n) in enumerate(zip(box, shape)))
+        with _place(Stored(target), to) as part:
+            part[...] = f(values)
+
+    for _ in over(boxes_of(node, axes, 3), [node], work):
+        pass
+    return target

@@ -1,0 +1,267 @@
+"""What NumPy's own functions and methods do for an array whose elements do not fit into ordinary memory.
+
+``np.mean(a, axis=0)``, ``a.std(axis=1)`` and ``a + b`` go to the functions of this namespace.  What is small comes out as
+an array or a number of NumPy, what is large as a `Deferred`.  A call that they have no counterpart for runs on the view of
+the array, as NumPy does it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import warnings
+from typing import Any, Callable, Dict, Optional, Tuple
+
+import numpy as np
+
+from .. import _core
+from .._numbers import bytes_text
+from .._runtime import runtime
+from . import _creation, _elementwise, _manipulation, _ordering, _reductions, fft, linalg
+from ._deferred import Deferred, deferred, elementwise, is_small, node_of
+from ._dtypes import cast, is_scalar
+from ._nodes import Held, Node
+
+
+class _OtherCall(Exception):
+    """There is no counterpart for these arguments."""
+
+
+def result_of(x: Any) -> Any:
+    """As NumPy gives it: what is small in ordinary memory, and numbers without dimensions as numbers."""
+    if isinstance(x, tuple):
+        of = [result_of(e) for e in x]
+        return type(x)(*of) if hasattr(x, "_fields") else tuple(of)
+    if not isinstance(x, Deferred):
+        return x
+    now = x._node.now()
+    if not isinstance(now, Held):
+        return x
+    return now.values[()] if now.values.ndim == 0 else now.values
+
+
+def is_large(x: Any) -> bool:
+    """Whether an array is one for the functions here: of numbers, and more than is kept in ordinary memory."""
+    if not isinstance(x, _core.ArrayBase):
+        return False
+    return bool(x.nbytes > runtime().small and x.dtype.kind in "biufc" and x.dtype.isnative and not x._of_ranks)  # type: ignore[attr-defined]
+
+
+def _reduction(f: Callable[..., Any], with_type: bool = False, renamed: Optional[Dict[str, str]] = None) -> Callable[..., Any]:
+    def call(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, **more: Any) -> Any:
+        named = {(renamed or {}).get(k, None): v for k, v in more.items()}
+        if out is not None or None in named or (dtype is not None and not with_type):
+            raise _OtherCall
+        if with_type and dtype is not None:
+            named["dtype"] = dtype
+        return f(a, axis=axis, keepdims=bool(keepdims), **named)
+
+    return call
+
+
+def _with_axis(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Of functions that keep no axis, as argmax."""
+
+    def call(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
+        if out is not None:
+            raise _OtherCall
+        return f(a, axis=axis, keepdims=bool(keepdims))
+
+    return call
+
+
+def _mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Any:
+    if out is not None or dtype is not None:
+        raise _OtherCall
+    return _reductions.mean(a, axis=axis, keepdims=bool(keepdims))
+
+
+def _cumulative(f: Callable[..., Any]) -> Callable[..., Any]:
+    def call(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        if out is not None:
+            raise _OtherCall
+        if axis is None:
+            a, axis = _manipulation.reshape(a, (-1,)), 0
+        return f(a, axis=axis, dtype=dtype)
+
+    return call
+
+
+def _sort(f: Callable[..., Any]) -> Callable[..., Any]:
+    def call(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, **more: Any) -> Any:
+        if order is not None or more:
+            raise _OtherCall
+        return f(_manipulation.reshape(a, (-1,)) if axis is None else a, axis=-1 if axis is None else axis)
+
+    return call
+
+
+def _concatenate(arrays: Any, axis: Any = 0, out: Any = None, dtype: Any = None, casting: Any = "same_kind") -> Any:
+    if out is not None or dtype is not None:
+        raise _OtherCall
+    return _manipulation.concat([a if isinstance(a, _core.ArrayBase) else np.asarray(a) for a in arrays], axis=axis)
+
+
+def _stack(arrays: Any, axis: Any = 0, out: Any = None, **more: Any) -> Any:
+    if out is not None or more:
+        raise _OtherCall
+    return _manipulation.stack([a if isinstance(a, _core.ArrayBase) else np.asarray(a) for a in arrays], axis=axis)
+
+
+def _array_or_number(x: Any) -> Any:
+    return x if is_scalar(x) or isinstance(x, _core.ArrayBase) else np.asarray(x)
+
+
+def _where(condition: Any, *choice: Any) -> Any:
+    if len(choice) != 2 or np.asarray(condition[:0] if np.ndim(condition) else condition).dtype.kind != "b":
+        raise _OtherCall
+    return _elementwise.where(_array_or_number(condition), *map(_array_or_number, choice))
+
+
+def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **more: Any) -> Any:
+    bounds = [a_min, a_max]
+    if out is not None or more or not all(b is None or is_scalar(b) for b in bounds):
+        raise _OtherCall
+    return _elementwise.clip(a, *bounds)
+
+
+def _unique(ar: Any, return_index: Any = False, return_inverse: Any = False, return_counts: Any = False, **more: Any) -> Any:
+    if return_index or return_inverse or more:
+        raise _OtherCall
+    return _ordering.unique_counts(ar) if return_counts else _ordering.unique_values(ar)
+
+
+def _diff(a: Any, n: int = 1, axis: int = -1, **more: Any) -> Any:
+    if more:
+        raise _OtherCall
+    return _reductions.diff(a, n=n, axis=axis)
+
+
+def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    return _manipulation.roll(a, shift, axis=axis)
+
+
+def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Any:
+    if ord is None:
+        return linalg.vector_norm(x, axis=axis, keepdims=keepdims)
+    if isinstance(axis, int) and isinstance(ord, (int, float)):
+        return linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
+    raise _OtherCall
+
+
+def _dot(a: Any, b: Any, out: Any = None) -> Any:
+    if out is not None or np.ndim(b) == 0 or a.ndim != 2 or np.ndim(b) > 2:
+        raise _OtherCall
+    return linalg.matmul(a, _array_or_number(b))
+
+
+def _transform(f: Callable[..., Any]) -> Callable[..., Any]:
+    def call(a: Any, n: Any = None, axis: int = -1, norm: Any = None, **more: Any) -> Any:
+        if more:
+            raise _OtherCall
+        return f(a, n=n, axis=axis, norm=norm or "backward")
+
+    return call
+
+
+def _astype(a: Any, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: Any = True, copy: Any = True) -> Any:
+    to = np.dtype(dtype)
+    if order not in "KCA" or to.kind not in "biufc" or not np.can_cast(a.dtype, to, casting):
+        raise _OtherCall
+    return elementwise(lambda v: v.astype(to), [node_of(a)], to)
+
+
+def _copy(a: Any, order: Any = "C", **more: Any) -> Any:
+    if more or order not in "KCA":
+        raise _OtherCall
+    return elementwise(lambda v: v, [node_of(a)], a.dtype)
+
+
+_of_spread = {"ddof": "correction", "correction": "correction"}
+
+#: By the names of NumPy's functions.
+_by_name: Dict[str, Callable[..., Any]] = {
+    "all": _reduction(_reductions.all),
+    "any": _reduction(_reductions.any),
+    "argmax": _with_axis(_reductions.argmax),
+    "argmin": _with_axis(_reductions.argmin),
+    "argsort": _sort(_ordering.argsort),
+    "clip": _clip,
+    "concatenate": _concatenate,
+    "count_nonzero": lambda a, axis=None, *, keepdims=False: _reductions.count_nonzero(a, axis=axis, keepdims=keepdims),
+    "cumprod": _cumulative(_reductions.cumulative_prod),
+    "cumsum": _cumulative(_reductions.cumulative_sum),
+    "diff": _diff,
+    "dot": _dot,
+    "max": _with_axis(_reductions.max),
+    "mean": _mean,
+    "min": _with_axis(_reductions.min),
+    "prod": _reduction(_reductions.prod, with_type=True),
+    "roll": _roll,
+    "sort": _sort(_ordering.sort),
+    "stack": _stack,
+    "std": _reduction(_reductions.std, renamed=_of_spread),
+    "sum": _reduction(_reductions.sum, with_type=True),
+    "unique": _unique,
+    "var": _reduction(_reductions.var, renamed=_of_spread),
+    "where": _where,
+}
+
+_functions: Dict[Any, Callable[..., Any]] = {getattr(np, name): f for name, f in _by_name.items()}
+_functions.update({np.amax: _by_name["max"], np.amin: _by_name["min"], np.linalg.norm: _norm})
+_functions.update({getattr(np.fft, n): _transform(getattr(fft, n)) for n in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")})
+
+#: As methods; those that give views, as ``a.reshape()``, stay NumPy's.
+_methods = {
+    **{n: _by_name[n] for n in (
+        "all", "any", "argmax", "argmin", "argsort", "cumprod", "cumsum", "dot", "max", "mean", "min", "prod", "std", "sum",
+        "var",
+    )},
+    "astype": _astype, "clip": lambda a, min=None, max=None, **more: _clip(a, min, max, **more), "copy": _copy,
+}
+
+
+def _called(f: Optional[Callable[..., Any]], arguments: Tuple[Any, ...], named: Dict[str, Any]) -> Any:
+    """NotImplemented where there is no counterpart."""
+    if f is None:
+        return NotImplemented
+    try:
+        return result_of(f(*arguments, **named))
+    except _OtherCall:
+        return NotImplemented
+
+
+def function(which: Any, arguments: Tuple[Any, ...], named: Dict[str, Any]) -> Any:
+    """What a function of NumPy gives for large arrays; NotImplemented where it is for NumPy itself."""
+    first = arguments[0] if arguments else None
+    many = first if isinstance(first, (list, tuple)) else arguments
+    if not builtins.any(is_large(a) for a in many):
+        return NotImplemented
+    return _called(_functions.get(which), arguments, named)
+
+
+def method(a: Any, name: str, arguments: Tuple[Any, ...], named: Dict[str, Any]) -> Any:
+    """What ``a.name(...)`` gives for a large array; NotImplemented where it is for NumPy itself."""
+    return _called(_methods.get(name), (a, *arguments), named) if is_large(a) else NotImplemented
+
+
+def ufunc(of: np.ufunc, how: str, inputs: Tuple[Any, ...], named: Dict[str, Any]) -> Any:
+    """What a ufunc gives where that is large; NotImplemented where it is for NumPy itself."""
+    if how != "__call__" or not isinstance(of, np.ufunc) or not builtins.any(is_large(i) for i in inputs):
+        return NotImplemented
+    if of is np.matmul and not named and builtins.all(np.ndim(i) in (1, 2) for i in inputs) and is_large(inputs[0]):
+        return result_of(linalg.matmul(*map(_array_or_number, inputs)))
+    given = [_array_or_number(i) for i in inputs]
+    if builtins.any(not is_scalar(g) and g.dtype.kind not in "biufc" for g in given):
+        return NotImplemented
+    made = _elementwise.ufunc_result(of, given, named)
+    return NotImplemented if made is None else result_of(made)
+
+
+def warn_of_temporaries(what: str, a: Any) -> None:
+    """That NumPy will make something in ordinary memory that is larger than the budget."""
+    if a.nbytes > runtime().memory:
+        warnings.warn(
+            f"{what} of array '{a.path}' runs as NumPy's own, which may take {bytes_text(a.nbytes)} of ordinary memory beside "
+            "the budget",
+            ResourceWarning, stacklevel=4,
+        )

@@ -1,0 +1,245 @@
+"""``x[key]``, ``x[key] = value`` and what takes elements by their numbers."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, List, Optional, Tuple
+
+import numpy as np
+
+from .. import _core, _pending
+from .._blocks import pinned
+from . import _evaluation
+from ._collecting import collected
+from ._deferred import Deferred, deferred, in_memory, is_small, node_of
+from ._dtypes import cast, is_scalar
+from ._elementwise import where
+from ._manipulation import axis_of, broadcast_to, reshape
+from ._nodes import Elementwise, Held, Node, Seen, Shape, Stored, Taken, all_of, key_of, lengths, within
+
+
+def _is_array(key: Any) -> Any:
+    return isinstance(key, (np.ndarray, _core.ArrayBase))
+
+
+def _dimensions_of(key: Any) -> int:
+    """How many of an array an index is for."""
+    if _is_array(key):
+        node = node_of(key)
+        return len(node.shape) if node.dtype.kind == "b" else 1
+    return 0 if key is None or key is ... or isinstance(key, (bool, np.bool_)) else 1
+
+
+def _keys(key: Any, ndim: int) -> List[Any]:
+    """Integers, slices, None, and arrays, without '...'."""
+    keys = list(key) if isinstance(key, tuple) else [key]
+    takes = sum(_dimensions_of(k) for k in keys)
+    gaps = [i for i, k in enumerate(keys) if k is ...]
+    if len(gaps) > 1:
+        raise IndexError("'...' stands in an index once at most")
+    if takes > ndim:
+        raise IndexError(f"the index has {takes} dimensions, and the array {ndim}")
+    gap = gaps[0] if gaps else len(keys)
+    return keys[:gap] + [slice(None)] * (ndim - takes) + keys[gap + 1 :]
+
+
+def _places(keys: List[Any], shape: Shape) -> Tuple[Shape, List[Tuple[range, Optional[int]]]]:
+    """What integers, slices and None see of an array of that shape; see `Seen`."""
+    to: List[int] = []
+    places: List[Tuple[range, Optional[int]]] = []
+    for k in keys:
+        if k is None:
+            to.append(1)
+            continue
+        d = len(places)
+        if isinstance(k, slice):
+            r = range(shape[d])[k]
+            places.append((r, len(to)))
+            to.append(len(r))
+            continue
+        try:
+            i = operator.index(k)
+        except TypeError:
+            raise IndexError(f"{type(k).__name__} is no index") from None
+        if not -shape[d] <= i < shape[d]:
+            raise IndexError(f"index {i} is outside the extent {shape[d]} of dimension {d}")
+        places.append((range(i % shape[d], i % shape[d] + 1), None))
+    return tuple(to), places
+
+
+def _plain_numbers(k: Any) -> Any:
+    """Integers and booleans without dimensions are as those of Python."""
+    if isinstance(k, (Deferred, np.ndarray, np.generic)) and k.shape == () and k.dtype.kind in "iu":
+        return int(k)
+    return k
+
+
+def taken(x: Deferred, key: Any) -> Deferred:
+    keys = [_plain_numbers(k) for k in _keys(key, len(x.shape))]
+    if any(_is_array(k) or isinstance(k, (bool, np.bool_, list)) for k in keys):
+        return _by_arrays(x, keys)
+    shape, places = _places(keys, x.shape)
+    return deferred(Seen(x._node.now(), shape, places))
+
+
+def _by_arrays(x: Deferred, keys: List[Any]) -> Deferred:
+    arrays = [k for k in keys if _is_array(k)]
+    if len(keys) == 1 and len(arrays) == 1 and node_of(arrays[0]).dtype.kind == "b":
+        return _by_mask(x, arrays[0])
+    whole = [k for k in keys if isinstance(k, slice) and k == slice(None)]
+    if len(arrays) == 1 and len(whole) == len(keys) - 1 and len(node_of(arrays[0]).shape) == 1:
+        return take(x, arrays[0], axis=keys.index(arrays[0]) if len(keys) == 1 else
+                    next(d for d, k in enumerate(keys) if _is_array(k)))
+    node = x._node.now()
+    if all(_is_array(k) for k in keys) and not isinstance(node, Held):
+        indices = [in_memory(k, "indexing") for k in keys]
+        if all(i.dtype.kind in "iu" for i in indices) and not any(isinstance(n, Held) for n in (node,)):
+            return deferred(Held(x._array().gather(tuple(indices))))
+    values = in_memory(x, "indexing by arrays beside other indices")
+    return deferred(Held(np.asarray(values[tuple(in_memory(k, "indexing") if _is_array(k) else k for k in keys)])))
+
+
+def _by_mask(x: Deferred, mask: Any) -> Deferred:
+    node, of = x._node.now(), node_of(mask)
+    if is_small(node) or len(of.shape) < len(node.shape):
+        return deferred(Held(in_memory(x, "indexing by a mask")[in_memory(mask, "indexing by a mask")]))
+    if of.shape != node.shape:
+        raise IndexError(f"a mask of shape {of.shape} is none of an array of shape {node.shape}")
+    return collected([node, of], [node.dtype], lambda box, v, m: (v[m],))[0]
+
+
+def take(x: Any, indices: Any, /, *, axis: Optional[int] = None) -> Deferred:
+    """See the array API standard."""
+    node, numbers = node_of(x), in_memory(indices, "take")
+    if axis is None:
+        if len(node.shape) != 1:
+            raise ValueError(f"take() from an array of {len(node.shape)} dimensions needs axis=")
+        axis = 0
+    a = axis_of(axis, len(node.shape))
+    flat, n = numbers.reshape(-1), node.shape[a]
+    if flat.size and not (-n <= int(flat.min()) and int(flat.max()) < n):
+        raise IndexError(f"some of the indices are outside the extent {n} of axis {a}")
+    result = deferred(Taken(node, a, np.where(flat < 0, flat.astype(np.int64) + n, flat).astype(np.int64)))
+    return result if numbers.ndim == 1 else reshape(result, node.shape[:a] + numbers.shape + node.shape[a + 1 :])
+
+
+def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Deferred:
+    """See the array API standard."""
+    values, numbers = in_memory(x, "take_along_axis"), in_memory(indices, "take_along_axis")
+    return deferred(Held(np.take_along_axis(values, numbers, axis)))
+
+
+def nonzero(x: Any, /) -> Tuple[Deferred, ...]:
+    """See the array API standard."""
+    node = node_of(x)
+    if node.shape == ():
+        raise ValueError("nonzero() of an array without dimensions is not defined")
+    if is_small(node):
+        return tuple(deferred(Held(i.astype(np.int64))) for i in np.nonzero(in_memory(x, "nonzero")))
+    find = lambda box, v: tuple(i + r.start for i, r in zip(np.nonzero(v), box))  # noqa: E731
+    return tuple(collected([node], [np.dtype(np.int64)] * len(node.shape), find))
+
+
+# --- assignment
+
+
+def assign(x: Deferred, key: Any, value: Any) -> None:
+    keys = [_plain_numbers(k) for k in _keys(key, len(x.shape))]
+    if any(_is_array(k) or isinstance(k, (bool, np.bool_, list)) for k in keys):
+        _assign_by_arrays(x, keys, value)
+        return
+    shape, places = _places(keys, x.shape)
+    node = _value(x, value, shape)
+    now = x._settle()
+    if isinstance(now, Held) and is_small(now):
+        values = now.values.copy()
+        values[(*(k if k is None or isinstance(k, slice) else k for k in keys), ...)] = _evaluation.held(node)
+        x._node = Held(values)
+        return
+    target = _changing(x)
+    into = Stored(target, x.shape)
+    _evaluation.write(node, into, lambda box: tuple(base if d is None else within(base, box[d]) for base, d in places))
+
+
+def _value(x: Deferred, value: Any, shape: Shape) -> Node:
+    """What is assigned, of the type of the array and of a shape."""
+    node = Held(np.asarray(value)) if is_scalar(value) else node_of(value)
+    if not is_scalar(value) and not np.can_cast(node.dtype, x.dtype, "same_kind"):
+        raise TypeError(f"elements of type {node.dtype} are none of type {x.dtype}: convert them by astype()")
+    if is_scalar(value):
+        if isinstance(value, complex) and x.dtype.kind != "c" or isinstance(value, float) and x.dtype.kind in "iub":
+            raise TypeError(f"{value!r} is no element of type {x.dtype}")
+        node = Held(np.asarray(value, x.dtype))
+    while len(node.shape) > len(shape) and node.shape[0] == 1:
+        node = Seen(node, node.shape[1:], [(range(1), None)] + [(range(n), d) for d, n in enumerate(node.shape[1:])])
+    return broadcast_to(Deferred(cast(node, x.dtype)), shape)._node.now()
+
+
+def _changing(x: Deferred) -> Any:
+    """The array of a store that holds the elements, when all that need it as it is have been computed."""
+    array = x._array()
+    if not array.writable:
+        raise ValueError(f"array '{array.path}' is open for reading only: open it with mode='r+'")
+    _pending.before_change(array)
+    return array
+
+
+def _assign_by_arrays(x: Deferred, keys: List[Any], value: Any) -> None:
+    if len(keys) == 1 and _is_array(keys[0]) and node_of(keys[0]).dtype.kind == "b":
+        mask = node_of(keys[0])
+        node = Held(np.asarray(value, x.dtype)) if is_scalar(value) else node_of(value)
+        if node.shape == () and mask.shape == x.shape[: len(mask.shape)]:
+            more = (1,) * (len(x.shape) - len(mask.shape))
+            full = deferred(Seen(mask, mask.shape + more, [(range(n), d) for d, n in enumerate(mask.shape)]))
+            replace(x, where(full, Deferred(cast(node, x.dtype)), x))
+            return
+    if not isinstance(x._settle(), Held) or not is_small(x._node.now()):
+        indices = [in_memory(k, "assignment by arrays") if _is_array(k) else None for k in keys]
+        if all(i is not None and i.dtype.kind in "iu" for i in indices):
+            _changing(x).scatter(tuple(indices), in_memory(_value(x, value, np.broadcast_shapes(
+                *(i.shape for i in indices))), "assignment by arrays"))  # type: ignore[union-attr]
+            return
+    values = in_memory(x, "assignment by arrays").copy()
+    of = value if is_scalar(value) else in_memory(value, "assignment by arrays")
+    values[tuple(in_memory(k, "assignment by arrays") if _is_array(k) else k for k in keys)] = of
+    replace(x, Deferred(Held(values)))
+
+
+def replace(x: Deferred, result: Deferred) -> Deferred:
+    """Gives all elements of `x` those of a result of its shape, as ``x += y`` does; an array of a store stays the same."""
+    if result.shape != x.shape:
+        raise ValueError(f"a result of shape {result.shape} does not fit into an array of shape {x.shape}")
+    if result.dtype != x.dtype:
+        if not np.can_cast(result.dtype, x.dtype, "same_kind"):
+            raise TypeError(f"a result of type {result.dtype} does not fit into an array of type {x.dtype}")
+        result = deferred(cast(result._node.now(), x.dtype))
+    now = x._node.now()
+    if not isinstance(now, Stored):
+        _pending.done(x)
+        x._node = result._node.now()
+        if not result.is_computed:
+            _pending.add(x)
+        return x
+    node = result._node.now()
+    _pending.done(result)  # it is computed here, where it goes
+    if _in_place(node, now):
+        _changing(x)
+        _evaluation.write(node, now, lambda box: box)
+    else:
+        _pending.add(result)
+        x[...] = result
+    return x
+
+
+def _in_place(node: Node, target: Stored) -> bool:
+    """Whether each element of the node needs of the target's array the same element at most."""
+    node = node.now()
+    if isinstance(node, Stored):
+        return not node.array._core.same(target.array._core) or node.shape == target.shape
+    if isinstance(node, Elementwise) and all(i.shape == node.shape or not _meets(i, target) for i in node.inputs):
+        return all(_in_place(i, target) for i in node.inputs)
+    return not _meets(node, target)
+
+
+def _meets(node: Node, target: Stored) -> bool:
+    return any(isinstance(leaf, Stored) and leaf.array._core.same(target.array._core) for leaf in node.leaves())

@@ -1,0 +1,318 @@
+"""Arrays that need not exist yet: what gives the elements of any part of them.
+
+A *node* knows a shape and a type, and gives its elements by a `range` of each dimension, as an array of NumPy.  What it
+is made of are other nodes, its *inputs*: a node says which ranges of them a part of its own needs, and makes the part of
+theirs.  So a part of ``(a - m) / s`` is made of the same parts of its arrays, with nothing of the size of the whole.
+Leaves are arrays in memory (`Held`), arrays of a store (`Stored`), and what a formula gives (`Generated`).
+
+A node whose elements have been computed is *settled*: it hands on those of another one from then on.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from .._array import Array
+
+Shape = Tuple[int, ...]
+Ranges = Tuple[range, ...]
+Wanted = List[Tuple["Node", Ranges]]
+
+
+def all_of(shape: Shape) -> Ranges:
+    return tuple(range(n) for n in shape)
+
+
+def lengths(ranges: Ranges) -> Shape:
+    return tuple(len(r) for r in ranges)
+
+
+def within(base: range, r: range) -> range:
+    """The elements `r` of `base`: ``base[r[0]]`` and so on."""
+    if len(r) == 0:
+        return range(0)
+    first, step = base.start + r.start * base.step, base.step * r.step
+    return range(first, first + len(r) * step, step)
+
+
+def key_of(ranges: Ranges) -> Tuple[slice, ...]:
+    def one(r: range) -> slice:
+        if len(r) == 0:
+            return slice(0, 0)
+        stop = r.start + len(r) * r.step
+        return slice(r.start, stop if stop >= 0 else None, r.step)
+
+    return tuple(one(r) for r in ranges)
+
+
+class Node:
+    """See the module."""
+
+    __slots__ = ("shape", "dtype", "inputs", "settled", "__weakref__")
+
+    goes_over_columns = False  #: it asks for parts in an order that suits the inputs, whatever that of their axes
+
+    def __init__(self, shape: Shape, dtype: np.dtype, inputs: Sequence["Node"] = ()) -> None:
+        self.shape, self.dtype, self.inputs = shape, np.dtype(dtype), tuple(inputs)
+        self.settled: Optional[Node] = None
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def now(self) -> "Node":
+        """What gives the elements: this one, or what it has been settled to."""
+        node = self
+        while node.settled is not None:
+            node = node.settled
+        return node
+
+    def settle(self, node: "Node") -> None:
+        self.settled, self.inputs = node, ()
+
+    def leaves(self) -> Iterator["Node"]:
+        node = self.now()
+        if not node.inputs:
+            yield node
+        for i in node.inputs:
+            yield from i.leaves()
+
+    def wants(self, ranges: Ranges) -> Wanted:
+        """The parts of its inputs that a part of it is made of."""
+        return []
+
+    def make(self, ranges: Ranges, parts: List[np.ndarray]) -> np.ndarray:
+        """The part, of what it wanted."""
+        raise NotImplementedError
+
+    def part(self, ranges: Ranges) -> np.ndarray:
+        """The elements; it may be a view of what is held."""
+        node = self.now()
+        return node.make(ranges, [n.part(r) for n, r in node.wants(ranges)])
+
+    def stored_parts(self, ranges: Ranges) -> Iterator[Tuple["Stored", Ranges]]:
+        """What of arrays in stores the part is made of."""
+        node = self.now()
+        if isinstance(node, Stored):
+            yield node, ranges
+        for n, r in node.wants(ranges):
+            yield from n.stored_parts(r)
+
+
+class Held(Node):
+    """An array in memory, which nobody changes."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: np.ndarray) -> None:
+        super().__init__(values.shape, values.dtype)
+        self.values = values
+
+    def make(self, ranges: Ranges, parts: List[np.ndarray]) -> np.ndarray:
+        return self.values[(*key_of(ranges), ...)]
+
+
+class Stored(Node):
+    """An array of a store, or its elements in C's order in another shape."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: "Array", shape: Optional[Shape] = None) -> None:
+        super().__init__(array.shape if shape is None else shape, array.dtype)
+        self.array = array
+
+    def whole(self) -> np.ndarray:
+        """All elements, in the array's memory."""
+        view = self.array._view()
+        return np.asarray(view if self.shape == view.shape else view.reshape(self.shape))
+
+    def make(self, ranges: Ranges, parts: List[np.ndarray]) -> np.ndarray:
+        if self.array.layout == "tiled":
+            return np.asarray(self.array.read(key_of(ranges)))
+        return self.whole()[(*key_of(ranges), ...)]
+
+    def box(self, ranges: Ranges) -> Optional[Tuple[List[int], List[int]]]:
+        """The least box of the array with these elements; None where there is none."""
+        if any(len(r) == 0 for r in ranges):
+            return None
+        first, last = [min(r[0], r[-1]) for r in ranges], [max(r[0], r[-1]) for r in ranges]
+        if self.shape != self.array.shape:
+            ends = [int(np.ravel_multi_index(at, self.shape)) for at in (first, last)]
+            first, last = ([int(i) for i in np.unravel_index(e, self.array.shape)] for e in ends)
+            split = next((d for d, (lo, up) in enumerate(zip(first, last)) if lo != up), len(first))
+            first[split + 1 :] = [0] * len(first[split + 1 :])
+            last[split + 1 :] = [n - 1 for n in self.array.shape[split + 1 :]]
+        order = self.array._order
+        return first[::order], [i + 1 for i in last][::order]
+
+
+class Generated(Node):
+    """What a function gives for the ranges, as the numbers of an interval."""
+
+    __slots__ = ("formula",)
+
+    def __init__(self, shape: Shape, dtype: Any, formula: Callable[[Ranges], Any]) -> None:
+        super().__init__(shape, dtype)
+        self.formula = formula
+
+    def make(self, ranges: Ranges, parts: List[np.ndarray]) -> np.ndarray:
+        return np.broadcast_to(np.asarray(self.formula(ranges), self.dtype), lengths(ranges))
+
+
+class Elementwise(Node):
+    """A function of NumPy's kind over inputs that are broadcast."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Callable[..., Any], inputs: Sequence[Node], dtype: Any) -> None:
+        super().__init__(np.broadcast_shapes(*(i.shape for i in inputs)), dtype, inputs)
+        self.function = function
+
+    def wants(self, ranges: Ranges) -> Wanted:
+        def of(node: Node) -> Ranges:
+            mine = ranges[len(ranges) - len(node.shape) :]
+            return tuple(range(1) if n == 1 else r for n, r in zip(node.shape, mine))
+
+        return [(i, of(i)) for i in self.inputs]
+
+    def make(self, ranges: Ranges, parts: List[np.ndarray]) -> np.ndarray:
+        made = np.asarray(self.function(*parts)).astype(self.dtype, copy=False)
+        shape = lengths(ranges)
+        return made if made.shape == shape else np.broadcast_to(made, shape)
+
+
+class Seen(Node):
+    """Elements of another node in other places: slices, axes in another order, axes more or less, broadcast.
+
+    For each dimension of the source, `places` has its elements, in the order in which they are seen, and the dimension
+    that they are seen in; None for a single one, which is seen in none.
+    """
+
+    __slots__ = ("places",)
+
+    def __init__(self, source: Node, shape: Shape, places: Sequence[Tuple[range, Optional[int]]]) -> None:
+        super().__init__(shape, source.dtype, (source,))
+        self.places = tuple(places)
+
+    def wants(self, ranges: Ranges) -> Wanted:
+        return [(self.inputs[0], tuple(base if d is None else within(base, ranges[d]) for base, d in self.places))]
+
+    def make(self, ranges: Ranges, parts: List[np.ndarray]) -> np.ndarray:
+        part = parts[0][(*(0 if d is None else slice(None) for _, d in self.places), ...)]
+        seen = [d for _, d in self.places if d is not None]
+        part = part.transpose(sorted(range(len(seen)), key=seen.__getitem__))
+        part = part[(*(slice(None) if d in seen else None for d in range(len(self.shape))), ...)]
+        return np.broadcast_to(part, lengths(ranges))
+
+    def sees_all(self) -> bool:
+        """Whether it is the source as it is."""
+        source = self.inputs[0].shape
+        return self.shape == source and all(p == (range(n), d) for p, (d, n) in zip(self.places, enumerate(source)))
+
+    def sees_all_turned(self) -> bool:
+        """Whether it is the source with its axes in another order, and nothing else."""
+        source = self.inputs[0].shape
+        return len(self.shape) == len(source) and all(
+            d is not None and base == range(n) for (base, d), n in zip(self.places, source)
+        )
+
+    def turns(self) -> bool:
+        """Whether the order of the axes is another one."""
+        seen = [d for _, d in self.places if d is not None]
+        return seen != sorted(seen)
+
+
+class Joined(Node):
+    """Nodes one behind the other along an axis."""
+
+    __slots__ = ("axis", "begins")
+
+    def __init__(self, inputs: Sequence[Node], axis: int, dtype: Any) -> None:
+        self.axis = axis
+        self.begins = np.cumsum([0] + [i.shape[axis] for i in inputs]).tolist()
+        shape = inputs[0].shape
+        super().__init__(shape[:axis] + (self.begins[-1],) + shape[axis + 1 :], dtype, inputs)
+
+    def wants(self, ranges: Ranges) -> Wanted:
+        r = ranges[self.axis]
+        found = []
+        for k, node in enumerate(self.inputs):
+            mine = _between(r, self.begins[k], self.begins[k + 1])
+            if len(mine):
+                found.append((mine, (node, ranges[: self.axis] + (_moved(mine, -self.begins[k]),) + ranges[self.axis + 1 :])))
+        found.sort(key=lambda f: f[0][0] * (1 if r.step > 0 else -1))
+        return [w for _, w in found]
+
+    def make(self, ranges: Ranges, parts: List[np.ndarray]) -> np.ndarray:
+        if not parts:
+            return np.empty(lengths(ranges), self.dtype)
+        return np.concatenate([p.astype(self.dtype, copy=False) for p in parts], axis=self.axis)
+
+
+def _moved(r: range, by: int) -> range:
+    return range(r.start + by, r.stop + by, r.step)
+
+
+def _between(r: range, lower: int, upper: int) -> range:
+    """The elements of `r` from `lower` on that are below `upper`."""
+    if r.step < 0:
+        return _between(r[::-1], lower, upper)[::-1]
+    first = max(0, -(-(lower - r.start) // r.step))
+    last = max(first, -(-(upper - r.start) // r.step))
+    return r[first:last]
+
+
+class Taken(Node):
+    """Slabs of another node along an axis, by their numbers in memory."""
+
+    __slots__ = ("axis", "numbers")
+
+    def __init__(self, source: Node, axis: int, numbers: np.ndarray) -> None:
+        shape = source.shape
+        super().__init__(shape[:axis] + (len(numbers),) + shape[axis + 1 :], source.dtype, (source,))
+        self.axis, self.numbers = axis, numbers
+
+    def _numbers(self, ranges: Ranges) -> np.ndarray:
+        return self.numbers[key_of((ranges[self.axis],))[0]]
+
+    def _runs(self, ranges: Ranges) -> List[range]:
+        """What is read: numbers that follow each other closely are one range."""
+        wanted = np.unique(self._numbers(ranges))
+        if len(wanted) == 0:
+            return []
+        cuts = np.flatnonzero(np.diff(wanted) > 8) + 1
+        return [range(int(run[0]), int(run[-1]) + 1) for run in np.split(wanted, cuts)]
+
+    def _scattered(self, ranges: Ranges, runs: List[range]) -> Optional["Stored"]:
+        """The array of which single elements are read, past its blocks: where blocks would hold little else."""
+        source = self.inputs[0].now()
+        if not isinstance(source, Stored) or source.array.layout == "tiled" or source.array._order != 1:
+            return None
+        slab = math.prod(lengths(ranges)) // max(1, len(ranges[self.axis])) * self.dtype.itemsize
+        return source if slab < source.array.block_bytes // 4 and len(runs) > 4 else None
+
+    def wants(self, ranges: Ranges) -> Wanted:
+        runs = self._runs(ranges)
+        if self._scattered(ranges, runs):
+            return []
+        before, behind = ranges[: self.axis], ranges[self.axis + 1 :]
+        return [(self.inputs[0], before + (run,) + behind) for run in runs]
+
+    def make(self, ranges: Ranges, parts: List[np.ndarray]) -> np.ndarray:
+        runs, numbers = self._runs(ranges), self._numbers(ranges)
+        if not runs:
+            return np.empty(lengths(ranges), self.dtype)
+        scattered = self._scattered(ranges, runs)
+        if scattered:
+            place: Any = np.zeros((), np.int64)
+            for d, (r, n) in enumerate(zip(ranges, scattered.shape)):
+                at = numbers if d == self.axis else np.arange(r.start, r.stop, r.step)
+                place = place * n + at.reshape((-1,) + (1,) * (len(ranges) - 1 - d))
+            return np.asarray(scattered.array.gather(place))
+        there = np.concatenate([np.arange(run.start, run.stop) for run in runs])
+        at = np.searchsorted(there, numbers)
+        return np.take(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=self.axis), at, axis=self.axis)

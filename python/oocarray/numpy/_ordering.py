@@ -1,0 +1,188 @@
+"""Sorting, searching and sets: see the array API standard.
+
+Lines that memory has room for are sorted there, many at a time; a longer one by `oocarray.sort`, in two passes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import namedtuple
+from typing import Any, Optional, Tuple
+
+import numpy as np
+
+from .. import _order
+from .._runtime import runtime
+from . import _evaluation
+from ._collecting import collected
+from ._deferred import Deferred, deferred, elementwise, in_memory, is_small, node_of, plain
+from ._dtypes import cast, common_type, is_scalar, nodes_of
+from ._manipulation import axis_of, flip, moveaxis, reshape
+from ._nodes import Elementwise, Generated, Held, Joined, Node, Ranges, Seen, Stored, key_of, lengths
+from ._scratch import scratch
+
+_Unique = namedtuple("_Unique", ["values", "indices", "inverse_indices", "counts"])
+_Counts = namedtuple("_Counts", ["values", "counts"])
+_Inverse = namedtuple("_Inverse", ["values", "inverse_indices"])
+
+
+def _sorted(v: np.ndarray, axis: int, descending: bool) -> np.ndarray:
+    v = np.sort(v, axis=axis, kind="stable")
+    return np.flip(v, axis=axis) if descending else v
+
+
+def _order_of(v: np.ndarray, axis: int, descending: bool) -> np.ndarray:
+    if not descending:
+        return np.argsort(v, axis=axis, kind="stable")
+    backwards = np.argsort(np.flip(v, axis=axis), axis=axis, kind="stable")
+    return np.flip(v.shape[axis] - 1 - backwards, axis=axis)
+
+
+def _line_fits(node: Node, axis: int, itemsize: int) -> bool:
+    return node.shape[axis] * itemsize <= runtime().memory // 16
+
+
+def _ordered(x: Any, axis: int, descending: bool, whole: Any, dtype: np.dtype, long_line: Any) -> Deferred:
+    node = node_of(x)
+    a = axis_of(axis, len(node.shape))
+    if is_small(node):
+        return deferred(Held(np.asarray(whole(_evaluation.held(node), a, descending), dtype)))
+    if not _line_fits(node, a, node.dtype.itemsize + 8):
+        if len(node.shape) > 1:
+            lines = moveaxis(Deferred(node), a, -1)
+            flat = reshape(lines, (-1, node.shape[a]))
+            parts = [long_line(flat[i, ...]) for i in range(flat.shape[0])]
+            made = Joined([Seen(n, (1,) + n.shape, [(range(n.shape[0]), 1)]) for n in (p._node.now() for p in parts)], 0, dtype)
+            return moveaxis(reshape(Deferred(made), lines.shape), -1, a)
+        return long_line(Deferred(node))
+    if a != len(node.shape) - 1 and node.nbytes > runtime().memory // 2:  # columns would be read in short runs
+        return moveaxis(_ordered(moveaxis(Deferred(node), a, -1), -1, descending, whole, dtype, long_line), -1, a)
+    return deferred(Stored(_evaluation.by_line(node, (a,), lambda v: whole(v, a, descending), node.shape, dtype)))
+
+
+def sort(x: Any, /, *, axis: int = -1, descending: Any = False, stable: Any = True) -> Deferred:
+    """See the array API standard; equal elements keep their order, and NaN come last."""
+
+    def long_line(line: Deferred) -> Deferred:
+        target = scratch(line.shape, line.dtype)
+        _evaluation.stored(line._node, target)
+        _order.sort(target, descending=descending, mark=False)
+        return Deferred(Stored(target))
+
+    return _ordered(x, axis, bool(descending), _sorted, node_of(x).dtype, long_line)
+
+
+def argsort(x: Any, /, *, axis: int = -1, descending: Any = False, stable: Any = True) -> Deferred:
+    """See the array API standard; equal elements keep their order, and NaN come last."""
+    dtype = node_of(x).dtype
+
+    def long_line(line: Deferred) -> Deferred:
+        record = np.dtype([("key", dtype), ("number", np.int64)])
+
+        def numbered(v: np.ndarray, n: np.ndarray) -> np.ndarray:
+            pairs = np.empty(v.shape, record)
+            pairs["key"], pairs["number"] = v, n
+            return pairs
+
+        numbers = Generated(line.shape, np.int64, lambda r: np.arange(r[0].start, r[0].stop, r[0].step))
+        target = scratch(line.shape, record)
+        _evaluation.stored(Elementwise(numbered, [line._node, numbers], record), target)
+        _order.sort(target, key="key", descending=descending, mark=False)
+        return elementwise(lambda p: p["number"], [Stored(target)], np.int64)
+
+    return _ordered(x, axis, bool(descending), _order_of, np.dtype(np.int64), long_line)
+
+
+def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Deferred:
+    """See the array API standard."""
+    if side not in ("left", "right"):
+        raise ValueError(f"side={side!r}: choose 'left' or 'right'")
+    if sorter is not None:
+        from ._indexing import take
+
+        x1 = take(x1, sorter)
+    a, v = nodes_of(x1, x2)
+    common = common_type(x1, x2)
+    a, v = cast(a, common), cast(v, common)
+    now = a.now()
+    if isinstance(now, Stored) and a.nbytes > runtime().memory // 8:
+        find = lambda q: _order.searchsorted(now.array, q, side)  # noqa: E731
+    else:
+        values = _evaluation.held(a)
+        find = lambda q: np.searchsorted(values, q, side)  # noqa: E731
+    return elementwise(lambda q: np.asarray(find(np.ascontiguousarray(q)), np.int64), [v], np.int64)
+
+
+# --- sets
+
+
+def _changes(node: Node) -> Node:
+    """Of a sorted line: where an element differs from the one before."""
+    n = node.shape[0]
+    upper, lower = (Seen(node, (n - 1,), [(r, 0)]) for r in (range(1, n), range(n - 1)))
+    first = Generated((1,), np.dtype(bool), lambda _: np.True_)
+    return Joined([first, Elementwise(np.not_equal, [upper, lower], np.dtype(bool))], 0, np.dtype(bool))
+
+
+def _runs(x: Any) -> Tuple[Deferred, Deferred]:
+    """The values and where they begin in the sorted line, of an array that memory has no room for."""
+    line = sort(reshape(x, (-1,)))._node.now()
+    find = lambda box, v, new: (v[new], np.flatnonzero(new) + box[0].start)  # noqa: E731
+    values, begins = collected([line, _changes(line)], [line.dtype, np.dtype(np.int64)], find)
+    return values, begins
+
+
+def unique_values(x: Any, /) -> Deferred:
+    """See the array API standard; the values are sorted, and NaN are all different."""
+    node = node_of(x)
+    if is_small(node):
+        return deferred(Held(_unique(_evaluation.held(node)).values))
+    return _runs(x)[0]
+
+
+def unique_counts(x: Any, /) -> Any:
+    """See `unique_values`."""
+    node = node_of(x)
+    if is_small(node):
+        found = _unique(_evaluation.held(node))
+        return _Counts(deferred(Held(found.values)), deferred(Held(found.counts)))
+    values, begins = _runs(x)
+    n = math.prod(node.shape)
+    ends = Joined([begins._node, Held(np.asarray([n]))], 0, np.dtype(np.int64))
+    m = begins.shape[0]
+    upper, lower = (Seen(ends, (m,), [(r, 0)]) for r in (range(1, m + 1), range(m)))
+    return _Counts(values, elementwise(np.subtract, [upper, lower], np.int64))
+
+
+def _unique(values: np.ndarray) -> _Unique:
+    flat = values.reshape(-1)
+    order = np.argsort(flat, kind="stable")
+    line = flat[order]
+    new = np.ones(line.shape, bool)
+    new[1:] = line[1:] != line[:-1]
+    begins = np.flatnonzero(new)
+    inverse = np.empty(line.shape, np.int64)
+    inverse[order] = np.cumsum(new) - 1
+    counts = np.diff(np.append(begins, line.size)).astype(np.int64)
+    return _Unique(line[new], order[begins].astype(np.int64), inverse.reshape(values.shape), counts)
+
+
+def unique_inverse(x: Any, /) -> Any:
+    """See `unique_values`.  All of the array is taken into memory."""
+    found = _unique(in_memory(x, "unique_inverse"))
+    return _Inverse(deferred(Held(found.values)), deferred(Held(found.inverse_indices)))
+
+
+def unique_all(x: Any, /) -> Any:
+    """See `unique_values`.  All of the array is taken into memory."""
+    return _Unique(*(deferred(Held(f)) for f in _unique(in_memory(x, "unique_all"))))
+
+
+def isin(x1: Any, x2: Any, /, *, invert: Any = False) -> Deferred:
+    """See the array API standard; `x2` is taken into memory."""
+    if is_scalar(x1) and is_scalar(x2):
+        raise TypeError("isin() needs an array")
+    a, of = nodes_of(x1, x2)
+    common = common_type(x1, x2)
+    test = np.unique(_evaluation.held(cast(of, common)))
+    return elementwise(lambda v: np.isin(v, test, invert=bool(invert)), [cast(a, common)], np.dtype(bool))

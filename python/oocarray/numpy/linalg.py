@@ -1,0 +1,295 @@
+"""Linear algebra: see the extension ``linalg`` of the array API standard.
+
+Products of matrices that memory has no room for go through `oocarray.matmul`.  Factorisations take their matrices into
+memory, and refuse what is more than half of the budget.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from typing import Any, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from .. import _product
+from .._runtime import runtime
+from . import _evaluation
+from ._deferred import Deferred, deferred, elementwise, in_memory, is_small, node_of
+from ._dtypes import cast, common_type
+from ._elementwise import abs as _abs, conj, multiply, pow as _pow, sqrt  # type: ignore[attr-defined]
+from ._manipulation import axis_of, broadcast_to, diagonal_of, expand_dims, matrix_transpose, permute_dims, reshape
+from ._nodes import Held, Node, Ranges, Stored
+from ._reductions import count_nonzero, max as _max, min as _min, sum as _sum
+from ._scratch import scratch
+
+__all__ = [
+    "cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "matmul", "matrix_norm",
+    "matrix_power", "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals",
+    "tensordot", "trace", "vecdot", "vector_norm",
+]
+
+_Eigen = namedtuple("_Eigen", ["eigenvalues", "eigenvectors"])
+_QR = namedtuple("_QR", ["Q", "R"])
+_SlogDet = namedtuple("_SlogDet", ["sign", "logabsdet"])
+_SVD = namedtuple("_SVD", ["U", "S", "Vh"])
+
+
+def _held(values: Any) -> Deferred:
+    return deferred(Held(np.asarray(values)))
+
+
+def _matrices(x: Any, function: str, kinds: str = "fc") -> np.ndarray:
+    values = in_memory(x, function)
+    if values.ndim < 2:
+        raise ValueError(f"{function}() is of matrices, and not of an array of shape {values.shape}")
+    if values.dtype.kind not in kinds:
+        raise TypeError(f"{function}() is not defined for elements of type {values.dtype}")
+    return values
+
+
+def matmul(x1: Any, x2: Any, /) -> Deferred:
+    """See the array API standard.  Two matrices of floats go through `oocarray.matmul` where memory has no room for them."""
+    common = common_type(x1, x2)
+    if common.kind not in "iufc":
+        raise TypeError(f"matmul() is not defined for elements of type {common}")
+    a, b = cast(node_of(x1), common), cast(node_of(x2), common)
+    if not a.shape or not b.shape:
+        raise ValueError("matmul() of an array without dimensions is not defined")
+    inner = a.shape[-1], b.shape[-2 if len(b.shape) > 1 else 0]
+    if inner[0] != inner[1]:
+        raise ValueError(f"matrices of the shapes {a.shape} and {b.shape} have no product")
+    large = not (is_small(a) and is_small(b))
+    if large and common.kind in "fc" and common.itemsize >= 4 and len(a.shape) == 2 and a.shape[1] > 0:
+        return _large_product(a, b)
+    return _held(np.matmul(in_memory(Deferred(a), "matmul"), in_memory(Deferred(b), "matmul")))
+
+
+def _by_inner(a: Node, b: Node) -> Deferred:
+    """A product that memory has room for, of matrices that it has none for: one pass over both, along the inner dimension."""
+    most = _evaluation.most_bytes(2) // (a.dtype.itemsize * max(a.shape[0], b.shape[1]))
+    bands = [(range(i, min(i + max(1, most), b.shape[0])),) for i in range(0, b.shape[0], max(1, most))]
+    product = np.zeros((a.shape[0], b.shape[1]), a.dtype)
+    rows, columns = range(a.shape[0]), range(b.shape[1])
+
+    def work(band: Ranges) -> np.ndarray:
+        return np.asarray(a.part((rows, *band)) @ b.part((*band, columns)))
+
+    for part in _evaluation.over(bands, [_Bands(a, 1), _Bands(b, 0)], work):
+        product += part
+    return _held(product)
+
+
+class _Bands(Node):
+    """Of a matrix, what a part of one of its dimensions needs."""
+
+    __slots__ = ("axis",)
+
+    goes_over_columns = True
+
+    def __init__(self, matrix: Node, axis: int) -> None:
+        super().__init__((matrix.shape[axis],), matrix.dtype, (matrix,))
+        self.axis = axis
+
+    def wants(self, ranges: Ranges) -> Any:
+        other = range(self.inputs[0].shape[1 - self.axis])
+        return [(self.inputs[0], (other, *ranges) if self.axis else (*ranges, other))]
+
+
+def _large_product(a: Node, b: Node) -> Deferred:
+    if len(b.shape) == 2 and a.shape[0] * b.shape[1] * a.dtype.itemsize <= runtime().memory // 16 and b.nbytes > runtime().small:
+        return _by_inner(a, b)
+    of = Deferred(a)._array()
+    if of._order != 1 or of.layout != "right":
+        return _held(np.matmul(in_memory(Deferred(a), "matmul"), in_memory(Deferred(b), "matmul")))
+    if is_small(b) and len(b.shape) <= 2:
+        return _held(_product.matmul(of, in_memory(Deferred(b), "matmul")))
+    if len(b.shape) != 2:
+        return _held(np.matmul(in_memory(Deferred(a), "matmul"), in_memory(Deferred(b), "matmul")))
+    with_ = Deferred(b)._array()
+    if with_._order != 1:
+        with_ = Deferred(matrix_transpose(matrix_transpose(Deferred(b)))._node)._array()
+    target = scratch((a.shape[0], b.shape[1]), a.dtype)
+    _product.matmul(of, with_, target, mark=False)
+    return deferred(Stored(target))
+
+
+def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Deferred:
+    """See the array API standard."""
+    n1, n2 = len(node_of(x1).shape), len(node_of(x2).shape)
+    if isinstance(axes, int):
+        of1, of2 = list(range(n1 - axes, n1)), list(range(axes))
+    else:
+        of1, of2 = [axis_of(a, n1) for a in axes[0]], [axis_of(a, n2) for a in axes[1]]
+    left1, left2 = [d for d in range(n1) if d not in of1], [d for d in range(n2) if d not in of2]
+    s1, s2 = node_of(x1).shape, node_of(x2).shape
+    if [s1[d] for d in of1] != [s2[d] for d in of2]:
+        raise ValueError(f"arrays of the shapes {s1} and {s2} have no product over the axes {axes}")
+    inner = int(np.prod([s1[d] for d in of1], dtype=np.int64))
+    rows, columns = (int(np.prod([s[d] for d in left], dtype=np.int64)) for s, left in ((s1, left1), (s2, left2)))
+    a = reshape(permute_dims(x1, (*left1, *of1)), (rows, inner))
+    b = reshape(permute_dims(x2, (*of2, *left2)), (inner, columns))
+    return reshape(matmul(a, b), tuple(s1[d] for d in left1) + tuple(s2[d] for d in left2))
+
+
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Deferred:
+    """See the array API standard; one pass."""
+    common = common_type(x1, x2)
+    a, b = node_of(x1), node_of(x2)
+    if axis >= 0 or axis < -min(len(a.shape), len(b.shape)):
+        if len(a.shape) != len(b.shape) or not -len(a.shape) <= axis < len(a.shape):
+            raise ValueError(f"axis={axis}: count from the last axis, with a negative number")
+    if a.shape[axis] != b.shape[axis]:
+        raise ValueError(f"vectors of {a.shape[axis]} and {b.shape[axis]} elements have no product")
+    product = multiply(conj(Deferred(cast(a, common))), Deferred(cast(b, common)))
+    return _sum(product, axis=axis, dtype=common)
+
+
+def outer(x1: Any, x2: Any, /) -> Deferred:
+    """See the array API standard."""
+    for x in (x1, x2):
+        if len(node_of(x).shape) != 1:
+            raise ValueError(f"outer() is of vectors, and not of an array of shape {node_of(x).shape}")
+    return multiply(expand_dims(x1, axis=1), expand_dims(x2, axis=0))
+
+
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Deferred:
+    """See the array API standard."""
+    a, b = in_memory(x1, "cross"), in_memory(x2, "cross")
+    if a.shape[axis] != 3 or b.shape[axis] != 3:
+        raise ValueError(f"cross() is of vectors of 3 elements, and not of {a.shape[axis]} and {b.shape[axis]}")
+    return _held(np.cross(a, b, axis=axis))
+
+
+def diagonal(x: Any, /, *, offset: int = 0) -> Deferred:
+    """See the array API standard."""
+    return diagonal_of(x, offset, "diagonal")
+
+
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Deferred:
+    """See the array API standard."""
+    return _sum(diagonal_of(x, offset, "trace"), axis=-1, dtype=dtype)
+
+
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: Any = False, ord: Any = 2) -> Deferred:
+    """See the array API standard; one pass."""
+    size, dtype = _abs(x), _abs(x).dtype
+    if ord == 0:
+        found = count_nonzero(x, axis=axis, keepdims=keepdims)
+        return deferred(cast(found._node.now(), dtype))
+    if ord in (np.inf, -np.inf):
+        return (_max if ord > 0 else _min)(size, axis=axis, keepdims=keepdims)
+    if ord == 1:
+        return _sum(size, axis=axis, keepdims=keepdims)
+    if ord == 2:
+        wide = Deferred(cast(size._node.now(), np.dtype(np.float64)))  # squares of floats have no room in float32
+        return deferred(cast(sqrt(_sum(multiply(wide, wide), axis=axis, keepdims=keepdims))._node.now(), dtype))
+    return _pow(_sum(_pow(size, ord), axis=axis, keepdims=keepdims), 1 / ord)
+
+
+def matrix_norm(x: Any, /, *, keepdims: Any = False, ord: Any = "fro") -> Deferred:
+    """See the array API standard; "fro", 1 and inf take one pass."""
+    n = len(node_of(x).shape)
+    if ord == "fro":
+        return vector_norm(x, axis=(n - 2, n - 1), keepdims=keepdims)
+    if ord in (1, -1, np.inf, -np.inf):
+        summed, other = (n - 2, n - 1) if abs(ord) == 1 else (n - 1, n - 2)
+        found = (_max if ord > 0 else _min)(_sum(_abs(x), axis=summed, keepdims=True), axis=other, keepdims=True)
+        return found if keepdims else reshape(found, found.shape[:-2])
+    return _held(np.linalg.norm(_matrices(x, "matrix_norm"), ord=ord, axis=(-2, -1), keepdims=bool(keepdims)))
+
+
+def cholesky(x: Any, /, *, upper: Any = False) -> Deferred:
+    """See the array API standard."""
+    lower = np.linalg.cholesky(_matrices(x, "cholesky"))
+    return _held(np.conj(np.swapaxes(lower, -1, -2)) if upper else lower)
+
+
+def det(x: Any, /) -> Deferred:
+    """See the array API standard."""
+    return _held(np.linalg.det(_matrices(x, "det")))
+
+
+def slogdet(x: Any, /) -> Any:
+    """See the array API standard."""
+    return _SlogDet(*map(_held, np.linalg.slogdet(_matrices(x, "slogdet"))))
+
+
+def _complex(values: np.ndarray) -> np.ndarray:
+    return values.astype(np.result_type(values, np.complex64), copy=False)
+
+
+def eig(x: Any, /) -> Any:
+    """See the array API standard."""
+    values, vectors = np.linalg.eig(_matrices(x, "eig"))
+    return _Eigen(_held(_complex(values)), _held(_complex(vectors)))
+
+
+def eigvals(x: Any, /) -> Deferred:
+    """See the array API standard."""
+    return _held(_complex(np.linalg.eigvals(_matrices(x, "eigvals"))))
+
+
+def eigh(x: Any, /) -> Any:
+    """See the array API standard."""
+    return _Eigen(*map(_held, np.linalg.eigh(_matrices(x, "eigh"))))
+
+
+def eigvalsh(x: Any, /) -> Deferred:
+    """See the array API standard."""
+    return _held(np.linalg.eigvalsh(_matrices(x, "eigvalsh")))
+
+
+def inv(x: Any, /) -> Deferred:
+    """See the array API standard."""
+    return _held(np.linalg.inv(_matrices(x, "inv")))
+
+
+def matrix_power(x: Any, n: int, /) -> Deferred:
+    """See the array API standard."""
+    return _held(np.linalg.matrix_power(_matrices(x, "matrix_power", "iufc"), n))
+
+
+def _tolerance(values: np.ndarray, singular: np.ndarray, rtol: Any) -> Any:
+    if rtol is None:
+        rtol = max(values.shape[-2:]) * np.finfo(singular.dtype).eps
+    of = np.asarray(rtol) if isinstance(rtol, (int, float)) else in_memory(rtol, "rtol")
+    return np.max(singular, axis=-1, keepdims=True, initial=0) * of[..., None]
+
+
+def matrix_rank(x: Any, /, *, rtol: Any = None) -> Deferred:
+    """See the array API standard."""
+    values = _matrices(x, "matrix_rank")
+    singular = np.linalg.svd(values, compute_uv=False)
+    return _held(np.count_nonzero(singular > _tolerance(values, singular, rtol), axis=-1).astype(np.int64)
+                 if singular.ndim > 1 else np.int64(np.count_nonzero(singular > _tolerance(values, singular, rtol))))
+
+
+def pinv(x: Any, /, *, rtol: Any = None) -> Deferred:
+    """See the array API standard."""
+    values = _matrices(x, "pinv")
+    if rtol is None:
+        rtol = max(values.shape[-2:]) * np.finfo(values.dtype).eps
+    return _held(np.linalg.pinv(values, rtol if isinstance(rtol, (int, float)) else in_memory(rtol, "rtol")))
+
+
+def qr(x: Any, /, *, mode: str = "reduced") -> Any:
+    """See the array API standard."""
+    return _QR(*map(_held, np.linalg.qr(_matrices(x, "qr"), mode)))
+
+
+def solve(x1: Any, x2: Any, /) -> Deferred:
+    """See the array API standard."""
+    a, b = _matrices(x1, "solve"), in_memory(x2, "solve")
+    if b.ndim == 1:
+        return _held(np.linalg.solve(a, b[:, None])[..., 0])
+    return _held(np.linalg.solve(a, b))
+
+
+def svd(x: Any, /, *, full_matrices: Any = True) -> Any:
+    """See the array API standard."""
+    return _SVD(*map(_held, np.linalg.svd(_matrices(x, "svd"), full_matrices=bool(full_matrices))))
+
+
+def svdvals(x: Any, /) -> Deferred:
+    """See the array API standard."""
+    return _held(np.linalg.svd(_matrices(x, "svdvals"), compute_uv=False))

@@ -1,0 +1,224 @@
+"""oocarray.numpy: results are NumPy's, in the memory and the passes that are promised."""
+
+import gc
+import os
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import namespace_operations
+import oocarray as ooc
+import oocarray.numpy as xp
+
+seed = int(os.environ.get("OOC_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
+
+
+@pytest.fixture(params=["1MiB", "4MiB"])
+def runtime(request):
+    made = []
+
+    def of(small):
+        made.append(ooc.Runtime(memory=request.param, block="64KiB", small=small))
+        return made[0]
+
+    yield of
+    gc.collect()
+    for rt in made:
+        rt.close()
+
+
+@pytest.fixture
+def beyond(store, budget):
+    """An array of four times the budget, and the same in memory."""
+    p = np.random.default_rng(5).normal(size=(2000, 1000))
+    a = store.create("a", p.shape, block="64KiB")
+    a.write(..., p)
+    a.writeback()
+    a.invalidate()
+    yield a, p
+    gc.collect()
+
+
+def passes(budget, a, work):
+    """What work() gives, and how often as much as the array was read and written."""
+    before = budget.stats
+    result = work()
+    return result, *((budget.stats[k] - before[k]) / a.nbytes for k in ("bytes_read", "bytes_written"))
+
+
+@pytest.mark.parametrize("case", range(12))
+def test_random_calls_give_what_they_give_in_memory(store, runtime, case):
+    rng = np.random.default_rng([seed, case])
+    runtime(int(rng.choice([0, 0, 4096, 100000])))
+    log = [f"OOC_TEST_SEED={seed}, case {case}"]
+    try:
+        namespace_operations.compare(store, rng, 8, log)
+    except BaseException:
+        print("\n".join(log))
+        raise
+
+
+def test_an_expression_is_one_pass_and_writes_one_array(beyond, budget):
+    a, p = beyond
+    x, m, s = xp.asarray(a), p.mean(axis=0), p.std(axis=0)
+    y = (x - xp.asarray(m)) / xp.asarray(s)
+    assert not y.is_computed and "not computed yet" in repr(y)
+    top, read, written = passes(budget, a, lambda: float(xp.max(y)))
+    assert top == ((p - m) / s).max() and read < 1.1 and written == 0
+    _, read, written = passes(budget, a, y.compute)
+    assert read < 1.1 and written < 1.1
+    assert np.allclose(np.asarray(y), (p - m) / s)
+    assert a.store.keys() == ["a"]  # scratch arrays have no names
+
+
+@pytest.mark.parametrize(
+    "call, of_numpy",
+    [
+        (lambda x: xp.sum(x, axis=0), lambda p: p.sum(axis=0)),
+        (lambda x: xp.mean(x, axis=1), lambda p: p.mean(axis=1)),
+        (lambda x: xp.var(x, axis=0, correction=1), lambda p: p.var(axis=0, ddof=1)),
+        (lambda x: xp.std(x.T, axis=0), lambda p: p.T.std(axis=0)),
+        (lambda x: xp.argmax(x, axis=0), lambda p: p.argmax(axis=0)),
+        (lambda x: xp.argmin(x), lambda p: p.argmin()),
+        (lambda x: xp.all(x < 3, axis=1), lambda p: (p < 3).all(axis=1)),
+        (lambda x: xp.linalg.vector_norm(x, axis=1), lambda p: np.linalg.norm(p, axis=1)),
+        (lambda x: xp.vecdot(x, x), lambda p: (p * p).sum(axis=1)),
+        (lambda x: x @ xp.ones(1000), lambda p: p @ np.ones(1000)),
+        (lambda x: x[:, :20].T @ x[:, 20:60], lambda p: p[:, :20].T @ p[:, 20:60]),
+    ],
+)
+def test_reductions_read_once_and_write_nothing(beyond, budget, call, of_numpy):
+    a, p = beyond
+    x = xp.asarray(a)
+    result, read, written = passes(budget, a, lambda: call(x))
+    assert np.allclose(np.asarray(result), of_numpy(p)) and result.is_computed
+    assert read < 2.3 and written < 0.1  # vecdot(x, x) and the last one have two operands
+
+
+def test_what_numpy_is_asked_of_a_large_array_goes_the_same_way(beyond, budget):
+    a, p = beyond
+    for call in (
+        lambda v: np.mean(v, axis=0), lambda v: v.std(axis=1, ddof=1), lambda v: np.sum(v, axis=(0, 1)), lambda v: v.argmax(1),
+        lambda v: np.linalg.norm(v), lambda v: np.unique(np.round(v[:20])), lambda v: np.max(v, axis=1, keepdims=True),
+        lambda v: np.count_nonzero(v, axis=0), lambda v: v.astype("f4").sum(axis=0), lambda v: np.sqrt(np.abs(v)).max(),
+        lambda v: np.where(v > 0, v, 0.0).sum(), lambda v: np.clip(v, -1, 1).min(axis=0), lambda v: (v * 2 + v).max(),
+    ):
+        result = call(a)
+        assert isinstance(result, (np.ndarray, np.generic)), call
+        assert np.allclose(result, call(p), rtol=1e-4, atol=1e-3)
+    for call in (
+        lambda v: v + 1, lambda v: 2 / v, lambda v: np.sort(v, axis=0), lambda v: np.cumsum(v, axis=1),
+        lambda v: np.concatenate([v, v]), lambda v: v.astype("i4"), lambda v: np.fft.rfft(v, axis=1), lambda v: np.diff(v, axis=0),
+        lambda v: v.copy(), lambda v: np.roll(v, 3, axis=1), lambda v: np.argsort(v, axis=1),
+    ):
+        result = call(a)
+        assert isinstance(result, ooc.Array) and result.dtype == call(p[:3]).dtype
+        assert np.allclose(np.asarray(result), call(p)), call
+        del result
+        gc.collect()
+
+
+def test_small_results_of_numpys_own_functions_are_numpys(store, budget):
+    a = store.create("a", (3, 4), fill=2.0)
+    assert type(a + 1) is np.ndarray and type(np.sum(a, axis=0)) is np.ndarray and isinstance(a.mean(axis=1), np.ndarray)
+    assert type(xp.sum(a)) is xp.Deferred and type(a + xp.ones(4)) is xp.Deferred
+
+
+def test_a_change_of_an_array_comes_after_the_results_that_need_it(beyond, budget):
+    a, p = beyond
+    results = []
+    for change in (
+        lambda: a.__setitem__(0, 7.0), lambda: a.write(np.s_[1, :], np.ones(1000)), lambda: a.scatter(([2], [3]), [5.0]),
+        lambda: a.accumulate(([2], [4]), [5.0]), lambda: xp.asarray(a).__setitem__((3, slice(None)), xp.zeros(1000)),
+    ):
+        y = xp.asarray(a) * 2
+        before = np.array(a)
+        change()
+        results.append((y, before * 2))
+        assert not np.array_equal(np.asarray(a), before)
+        assert np.array_equal(np.asarray(y), results[-1][1])
+        del y
+        results.clear()
+
+
+def test_an_array_of_the_program_keeps_its_memory(beyond):
+    a, p = beyond
+    x = xp.asarray(a)
+    x += 1
+    x[5, :] = 0.0
+    x[x > 1.5] = -1.0
+    p += 1
+    p[5] = 0.0
+    p[p > 1.5] = -1.0
+    assert np.array_equal(np.asarray(a), p)
+
+
+def test_an_array_for_reading_is_not_changed(beyond):
+    a, _ = beyond
+    store = a.store
+    a.close()
+    x = xp.asarray(store.open("a", "r"))
+    with pytest.raises(ValueError, match="'a' is open for reading only"):
+        x[0, 0] = 1.0
+    with pytest.raises(ValueError, match="'a' is open for reading only"):
+        x += 1
+    assert (x + 1)[0, 0] == x[0, 0] + 1
+
+
+def test_what_needs_all_of_an_array_in_memory_says_so(beyond):
+    a, _ = beyond
+    for call, name in (
+        (lambda: xp.linalg.svd(a), "svd"), (lambda: xp.unique_inverse(a), "unique_inverse"),
+        (lambda: xp.fft.fft(xp.reshape(a, (-1,))), "fft"), (lambda: xp.linalg.inv(a), "inv"),
+    ):
+        with pytest.raises(NotImplementedError, match=rf"{name}\(\).*budget.*give the runtime more memory"):
+            call()
+
+
+def test_a_block_that_cannot_be_read_is_an_exception(tmp_path, budget):
+    import damaging
+
+    store = ooc.open_store(f"local:{tmp_path}/damaged", workers=1, staging="64KiB")
+    with store.create("a", (2000, 1000), block="64KiB") as a:
+        a.write(..., np.ones((2000, 1000)))
+    damaging.damage(tmp_path / "damaged")
+    x = xp.asarray(store.open("a", "r"))
+    for call in (lambda: xp.sum(x), lambda: (x + 1).compute(), lambda: xp.sort(x, axis=1), lambda: xp.cumulative_sum(x, axis=0)):
+        with pytest.raises(ooc.IntegrityError, match="'a'"):
+            call()
+
+
+def test_scratch_arrays_go_where_they_are_told_to_and_go_with_a_process_that_is_killed(tmp_path):
+    program = """
+import os, sys, oocarray as ooc, oocarray.numpy as xp
+rt = ooc.Runtime(memory="2MiB", block="64KiB", small=0, scratch=sys.argv[1])
+x = (xp.arange(1 << 20) * 2).compute()
+assert x.store.url == sys.argv[1] and float(xp.sum(x)) == (1 << 20) * ((1 << 20) - 1)
+print("ready", flush=True)
+os.kill(os.getpid(), 9)
+"""
+    url = f"local:{tmp_path}/scratch"
+    shares = tmp_path / "scratch" / "shares"
+    killed = subprocess.run([sys.executable, "-B", "-c", program, url], stdout=subprocess.PIPE, text=True, timeout=60)
+    assert killed.stdout == "ready\n" and any(f.is_file() for f in shares.rglob("*"))
+    assert ooc.open_store(url, workers=1).keys() == []
+    assert not any(f.is_file() for f in shares.rglob("*"))
+
+
+def test_without_a_store_results_go_to_one_of_this_user(monkeypatch):
+    with ooc.Runtime(memory="4MiB", block="64KiB", small=0):
+        x = (xp.arange(100_000) + 1).compute()
+        assert x.store.url == f"local:/var/tmp/oocarray-scratch-{os.getuid()}"
+        del x
+
+
+def test_only_versions_of_the_standard_that_are_known_have_a_namespace(store, budget):
+    a = store.create("a", 3)
+    assert a.__array_namespace__() is xp and xp.asarray(a).__array_namespace__(api_version="2022.12") is xp
+    with pytest.raises(ValueError, match="1999.12"):
+        a.__array_namespace__(api_version="1999.12")
+    with pytest.raises(ValueError, match="'gpu'"):
+        xp.zeros(3, device="gpu")
