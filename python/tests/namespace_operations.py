@@ -122,13 +122,31 @@ def accumulated(rng, x, p):
     if p.ndim == 0 or p.dtype == bool:
         return x, p
     axis = int(rng.integers(p.ndim))
-    return xp.cumulative_sum(x, axis=axis, dtype=p.dtype), np.cumsum(p, axis=axis, dtype=p.dtype)
+    wide = np.result_type(p, np.float64) if p.dtype.kind in "fc" else p.dtype
+    return xp.cumulative_sum(x, axis=axis, dtype=p.dtype), np.cumsum(p, axis=axis, dtype=wide).astype(p.dtype)
 
 
 def masked(rng, x, p):
     if p.dtype.kind == "c":
         return x[xp.real(x) > 0], p[p.real > 0]
     return x[x > 0], p[p > 0]
+
+
+def masked_rows(rng, x, p):
+    mask = rng.random(p.shape[: max(1, p.ndim - 1)]) < [0.02, 0.5][int(rng.integers(2))] if p.ndim else None
+    return (x[xp.asarray(mask)], p[mask]) if p.ndim else (x, p)
+
+
+def by_indices(rng, x, p):
+    """Of all dimensions, or of one beside slices."""
+    if p.ndim == 0 or 0 in p.shape:
+        return x, p
+    shape = [(7,), (3, 5)][int(rng.integers(2))]
+    keys = [rng.integers(-n, n, shape) for n in p.shape]
+    if rng.integers(2):
+        d = int(rng.integers(p.ndim))
+        keys = [k if i == d else slice(None) for i, k in enumerate(keys)]
+    return x[tuple(xp.asarray(k) if isinstance(k, np.ndarray) else k for k in keys)], p[tuple(keys)]
 
 
 def taken(rng, x, p):
@@ -168,12 +186,12 @@ def added_in_place(rng, x, p):
     kept = x * 1
     x += xp.asarray(p[..., ::-1]) if p.ndim else 1
     same(kept, p)
-    return x, p + (p[..., ::-1] if p.ndim else 1)
+    return x, (p + (p[..., ::-1] if p.ndim else 1)).astype(p.dtype)
 
 
 STEPS = [
     unary, with_number, with_vector, with_itself, sliced, turned, rolled, joined, reshaped, sorted_, argsorted, accumulated,
-    masked, taken, repeated, assigned, added_in_place,
+    masked, masked_rows, by_indices, taken, repeated, assigned, added_in_place,
 ]
 
 

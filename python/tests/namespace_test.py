@@ -98,6 +98,58 @@ def test_reductions_read_once_and_write_nothing(beyond, budget, call, of_numpy):
     assert read < 2.3 and written < 0.1  # vecdot(x, x) and the last one have two operands
 
 
+def tall(store, name, p):
+    a = store.create(name, p.shape, p.dtype, block="64KiB")
+    a.write(..., p)
+    a.writeback()
+    a.invalidate()
+    return a
+
+
+@pytest.mark.parametrize("dtype", ["f8", "c16", "f4"])
+def test_a_tall_matrix_is_factorised_in_one_reading_and_its_q_in_another(store, budget, dtype):
+    rng = np.random.default_rng(11)
+    p = rng.normal(size=(60_000, 20)) @ np.diag(np.logspace(0, -12 if dtype != "f4" else -3, 20))
+    p = (p + 1j * rng.normal(size=p.shape) * (dtype == "c16")).astype(dtype) if dtype == "c16" else p.astype(dtype)
+    a = tall(store, "a", p)
+    eps = float(np.finfo(dtype).eps)
+    (q, r), read, written = passes(budget, a, lambda: xp.linalg.qr(a))
+    assert not q.is_computed and read < 1.3 and written < 0.2
+    _, read, written = passes(budget, a, q.compute)
+    assert read < 1.4 and written < 1.4
+    q, r = np.asarray(q), np.asarray(r)
+    assert np.abs(q.conj().T @ q - np.eye(20)).max() < 100 * eps and np.array_equal(r, np.triu(r))
+    assert np.abs(q @ r - p).max() < 100 * eps * np.abs(p).max()
+    (u, s, vh), read, _ = passes(budget, a, lambda: xp.linalg.svd(a, full_matrices=False))
+    assert read < 1.3
+    of_lapack = np.linalg.svd(p, full_matrices=False)[1]
+    assert np.abs(np.asarray(s) - of_lapack).max() < 100 * eps * of_lapack[0]
+    assert np.abs((np.asarray(u) * np.asarray(s)) @ np.asarray(vh) - p).max() < 100 * eps * np.abs(p).max()
+    wide = xp.linalg.svdvals(xp.matrix_transpose(xp.asarray(a)))
+    assert np.abs(np.asarray(wide) - of_lapack).max() < 100 * eps * of_lapack[0]
+
+
+def test_columns_that_depend_on_each_other_are_counted_out(store, budget):
+    rng = np.random.default_rng(12)
+    p = rng.normal(size=(60_000, 7)) @ rng.normal(size=(7, 20))
+    a = tall(store, "a", p)
+    assert int(xp.linalg.matrix_rank(a)) == 7
+    q, r = xp.linalg.qr(a)
+    assert np.abs(np.asarray(q).T @ np.asarray(q) - np.eye(20)).max() < 1e-13
+    zeros = tall(store, "zeros", np.zeros((60_000, 20)))
+    assert int(xp.linalg.matrix_rank(zeros)) == 0
+
+
+def test_many_bands_are_factorised_in_several_levels(store):
+    with ooc.Runtime(memory="1MiB", block="16KiB"):
+        p = np.random.default_rng(13).normal(size=(40_000, 16))
+        a = tall(store, "a", p)
+        q, r = (np.asarray(x) for x in xp.linalg.qr(a))
+        assert np.abs(q.T @ q - np.eye(16)).max() < 1e-13 and np.abs(q @ r - p).max() < 1e-12
+        del q, a
+        gc.collect()
+
+
 def test_what_numpy_is_asked_of_a_large_array_goes_the_same_way(beyond, budget):
     a, p = beyond
     for call in (

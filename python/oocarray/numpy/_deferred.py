@@ -284,7 +284,7 @@ def in_memory(x: Any, function: str) -> np.ndarray:
     most = runtime().memory // 2
     if node.nbytes > most:
         raise NotImplementedError(
-            f"{function}() takes all of an array into memory: {bytes_text(node.nbytes)} are more than half of the budget, "
+            f"{function if ' ' in function else function + '()'} takes all of an array into memory: {bytes_text(node.nbytes)} are more than half of the budget, "
             f"{bytes_text(most)}: give the runtime more memory, or take it in parts"
         )
     return _evaluation.held(node)

@@ -30,7 +30,7 @@ _kinds["numeric"] = _kinds["integral"] + _kinds["real floating"] + _kinds["compl
 
 
 def dtype_of(x: Any) -> np.dtype:
-    return x.dtype if hasattr(x, "dtype") else np.dtype(x)
+    return np.dtype(x) if isinstance(x, type) or not hasattr(x, "dtype") else x.dtype
 
 
 def is_scalar(x: Any) -> Any:

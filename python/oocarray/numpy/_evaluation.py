@@ -20,7 +20,7 @@ import numpy as np
 from .._array import Array
 from .._errors import BudgetTooSmall
 from .._runtime import runtime
-from ._nodes import Held, Node, Ranges, Seen, Shape, Stored, all_of, key_of, lengths
+from ._nodes import Held, Later, Node, Ranges, Seen, Shape, Stored, all_of, key_of, lengths
 from ._scratch import scratch
 
 cache_bytes = 256 << 10  #: of a piece
@@ -50,14 +50,14 @@ def cut(shape: Shape, itemsize: int, most: int, whole: Sequence[int] = ()) -> It
 
 def boxes_of(node: Node, whole: Sequence[int] = (), more: int = 1) -> Iterator[Ranges]:
     """Of a node that is read, beside so many arrays `more` of its shape."""
-    stored = {id(leaf) for leaf in node.leaves() if isinstance(leaf, Stored)}
+    stored = {id(leaf) for leaf in ready(node).leaves() if isinstance(leaf, Stored)}
     return cut(node.shape, max(1, node.dtype.itemsize), most_bytes(len(stored) + more), whole)
 
 
 def over(boxes: Iterable[Ranges], nodes: Sequence[Node], work: Callable[[Ranges], Result]) -> Iterator[Result]:
     """What `work` gives for each box, in their order; the nodes' elements in it are in memory meanwhile."""
     for node in nodes:
-        _turn(node)
+        ready(node)
 
     def on(box: Ranges) -> Result:
         with contextlib.ExitStack() as held:
@@ -107,17 +107,22 @@ def put(values: np.ndarray, into: Array, ranges: Ranges) -> None:
         part[...] = values
 
 
-def _turn(node: Node) -> None:
-    """Transposes what would be read in another order than that in which it lies, where it does not fit into memory."""
+def ready(node: Node) -> Node:
+    """Makes what is made as a whole, and transposes what would be read in another order than that in which it lies, where
+    it does not fit into memory; returns what gives the elements."""
     now = node.now()
-    if isinstance(now, Seen) and now.turns():
-        source = now.inputs[0]
-        if source.nbytes > runtime().memory // 4 and any(isinstance(leaf, Stored) for leaf in source.leaves()):
-            now.settle(_transposed(now))
-            return
-    if not now.goes_over_columns:
+    if isinstance(now, Later):
+        now.settle(now.made())
+    elif isinstance(now, Seen) and now.turns() and _is_large_and_stored(now.inputs[0]):
+        now.settle(_transposed(now))
+    elif not now.goes_over_columns:
         for i in now.inputs:
-            _turn(i)
+            ready(i)
+    return node.now()
+
+
+def _is_large_and_stored(node: Node) -> bool:
+    return node.nbytes > runtime().memory // 4 and any(isinstance(leaf, (Stored, Later)) for leaf in node.leaves())
 
 
 def _transposed(seen: Seen) -> Node:
@@ -148,8 +153,7 @@ def fill(target: np.ndarray, node: Node, box: Ranges) -> None:
 
 def stored(node: Node, into: Optional[Array] = None) -> Array:
     """All elements of a node as an array: its own where it is one, else `into`, or a new one."""
-    _turn(node)
-    now = node.now()
+    now = ready(node)
     if into is None and isinstance(now, Stored) and now.shape == now.array.shape:
         return now.array
     target = scratch(node.shape, node.dtype) if into is None else into
@@ -177,7 +181,7 @@ def write(node: Node, into: Stored, places: Callable[[Ranges], Ranges]) -> None:
 
 def held(node: Node) -> np.ndarray:
     """All elements in ordinary memory."""
-    now = node.now()
+    now = ready(node)
     if isinstance(now, Held):
         return now.values
     values = np.empty(node.shape, node.dtype)

@@ -8,14 +8,13 @@ from typing import Any, List, Optional, Tuple
 import numpy as np
 
 from .. import _core, _pending
-from .._blocks import pinned
 from . import _evaluation
 from ._collecting import collected
 from ._deferred import Deferred, deferred, in_memory, is_small, node_of
 from ._dtypes import cast, is_scalar
 from ._elementwise import where
 from ._manipulation import axis_of, broadcast_to, reshape
-from ._nodes import Elementwise, Held, Node, Seen, Shape, Stored, Taken, all_of, key_of, lengths, within
+from ._nodes import Elementwise, Held, Node, Seen, Shape, Stored, Taken, within
 
 
 def _is_array(key: Any) -> Any:
@@ -83,29 +82,31 @@ def taken(x: Deferred, key: Any) -> Deferred:
 
 
 def _by_arrays(x: Deferred, keys: List[Any]) -> Deferred:
-    arrays = [k for k in keys if _is_array(k)]
-    if len(keys) == 1 and len(arrays) == 1 and node_of(arrays[0]).dtype.kind == "b":
-        return _by_mask(x, arrays[0])
-    whole = [k for k in keys if isinstance(k, slice) and k == slice(None)]
-    if len(arrays) == 1 and len(whole) == len(keys) - 1 and len(node_of(arrays[0]).shape) == 1:
-        return take(x, arrays[0], axis=keys.index(arrays[0]) if len(keys) == 1 else
-                    next(d for d, k in enumerate(keys) if _is_array(k)))
+    """With arrays among the indices: a mask, slabs along one axis, or single elements; all else goes through memory."""
     node = x._node.now()
-    if all(_is_array(k) for k in keys) and not isinstance(node, Held):
-        indices = [in_memory(k, "indexing") for k in keys]
-        if all(i.dtype.kind in "iu" for i in indices) and not any(isinstance(n, Held) for n in (node,)):
-            return deferred(Held(x._array().gather(tuple(indices))))
-    values = in_memory(x, "indexing by arrays beside other indices")
-    return deferred(Held(np.asarray(values[tuple(in_memory(k, "indexing") if _is_array(k) else k for k in keys)])))
+    at = [d for d, k in enumerate(keys) if _is_array(k)]
+    rest_is_whole = all(d in at or isinstance(k, slice) and k == slice(None) for d, k in enumerate(keys))
+    if len(at) == 1 and rest_is_whole and not is_small(node):
+        of = node_of(keys[at[0]])
+        if of.dtype.kind == "b":
+            if at[0] == 0 and len(of.shape) > 0:
+                return _by_mask(x, of)
+        elif of.dtype.kind in "iu":
+            return take(x, keys[at[0]], axis=at[0])
+    plain_keys = tuple(in_memory(k, "indexing") if _is_array(k) else k for k in keys)
+    if len(at) == len(keys) and not is_small(node) and all(k.dtype.kind in "iu" for k in plain_keys):
+        return deferred(Held(x._array().gather(plain_keys)))
+    return deferred(Held(np.asarray(in_memory(x, "indexing by arrays beside other indices")[plain_keys])))
 
 
-def _by_mask(x: Deferred, mask: Any) -> Deferred:
-    node, of = x._node.now(), node_of(mask)
-    if is_small(node) or len(of.shape) < len(node.shape):
-        return deferred(Held(in_memory(x, "indexing by a mask")[in_memory(mask, "indexing by a mask")]))
-    if of.shape != node.shape:
+def _by_mask(x: Deferred, of: Node) -> Deferred:
+    node, ndim = x._node.now(), len(of.shape)
+    if of.shape != node.shape[:ndim]:
         raise IndexError(f"a mask of shape {of.shape} is none of an array of shape {node.shape}")
-    return collected([node, of], [node.dtype], lambda box, v, m: (v[m],))[0]
+    if ndim == len(node.shape):
+        return collected([node, of], [node.dtype], lambda box, v, m: (v[m],))[0]
+    slabs = x if ndim == 1 else reshape(x, (-1, *node.shape[ndim:]))
+    return take(slabs, nonzero(reshape(Deferred(of), (-1,)))[0], axis=0)
 
 
 def take(x: Any, indices: Any, /, *, axis: Optional[int] = None) -> Deferred:

@@ -185,6 +185,23 @@ class Elementwise(Node):
         return made if made.shape == shape else np.broadcast_to(made, shape)
 
 
+class Later(Node):
+    """What a call makes as a whole when the first elements are needed."""
+
+    __slots__ = ("made",)
+
+    def __init__(self, shape: Shape, dtype: Any, made: Callable[[], Node]) -> None:
+        super().__init__(shape, dtype)
+        self.made = made
+
+    def wants(self, ranges: Ranges) -> Wanted:
+        self.settle(self.made())
+        return [(self, ranges)]
+
+    def make(self, ranges: Ranges, parts: List[np.ndarray]) -> np.ndarray:
+        return parts[0]
+
+
 class Seen(Node):
     """Elements of another node in other places: slices, axes in another order, axes more or less, broadcast.
 

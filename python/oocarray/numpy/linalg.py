@@ -6,6 +6,7 @@ memory, and refuse what is more than half of the budget.
 
 from __future__ import annotations
 
+import math
 from collections import namedtuple
 from typing import Any, Optional, Sequence, Tuple, Union
 
@@ -13,12 +14,12 @@ import numpy as np
 
 from .. import _product
 from .._runtime import runtime
-from . import _evaluation
+from . import _evaluation, _tall
 from ._deferred import Deferred, deferred, elementwise, in_memory, is_small, node_of
 from ._dtypes import cast, common_type
 from ._elementwise import abs as _abs, conj, multiply, pow as _pow, sqrt  # type: ignore[attr-defined]
 from ._manipulation import axis_of, broadcast_to, diagonal_of, expand_dims, matrix_transpose, permute_dims, reshape
-from ._nodes import Held, Node, Ranges, Stored
+from ._nodes import Held, Node, Ranges, Stored, key_of, lengths
 from ._reductions import count_nonzero, max as _max, min as _min, sum as _sum
 from ._scratch import scratch
 
@@ -98,19 +99,34 @@ class _Bands(Node):
 def _large_product(a: Node, b: Node) -> Deferred:
     if len(b.shape) == 2 and a.shape[0] * b.shape[1] * a.dtype.itemsize <= runtime().memory // 16 and b.nbytes > runtime().small:
         return _by_inner(a, b)
-    of = Deferred(a)._array()
-    if of._order != 1 or of.layout != "right":
+    if b.nbytes <= runtime().memory // 16:
+        return _by_rows(a, _evaluation.held(b))
+    of, with_ = Deferred(a)._array(), Deferred(b)._array()
+    if len(b.shape) != 2 or -1 in (of._order, with_._order) or "tiled" in (of.layout, with_.layout):
         return _held(np.matmul(in_memory(Deferred(a), "matmul"), in_memory(Deferred(b), "matmul")))
-    if is_small(b) and len(b.shape) <= 2:
-        return _held(_product.matmul(of, in_memory(Deferred(b), "matmul")))
-    if len(b.shape) != 2:
-        return _held(np.matmul(in_memory(Deferred(a), "matmul"), in_memory(Deferred(b), "matmul")))
-    with_ = Deferred(b)._array()
-    if with_._order != 1:
-        with_ = Deferred(matrix_transpose(matrix_transpose(Deferred(b)))._node)._array()
     target = scratch((a.shape[0], b.shape[1]), a.dtype)
     _product.matmul(of, with_, target, mark=False)
     return deferred(Stored(target))
+
+
+def _by_rows(a: Node, b: np.ndarray) -> Deferred:
+    """A product with what memory has room for: one pass over `a`, whose rows need not be stored."""
+    shape = (a.shape[0], *b.shape[1:])
+    size = math.prod(shape) * a.dtype.itemsize
+    product = np.empty(shape, a.dtype) if size <= runtime().small else scratch(shape, a.dtype)
+
+    def work(box: Ranges) -> Tuple[Ranges, np.ndarray]:
+        rows = np.empty(lengths(box), a.dtype)
+        _evaluation.fill(rows, a, box)
+        return box, rows @ b
+
+    for box, part in _evaluation.over(_evaluation.boxes_of(a, (1,), 2), [a], work):
+        at = (box[0], *(range(n) for n in shape[1:]))
+        if isinstance(product, np.ndarray):
+            product[key_of(at)] = part
+        else:
+            _evaluation.put(part, product, at)
+    return _held(product) if isinstance(product, np.ndarray) else deferred(Stored(product))
 
 
 def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Deferred:
@@ -249,19 +265,16 @@ def matrix_power(x: Any, n: int, /) -> Deferred:
     return _held(np.linalg.matrix_power(_matrices(x, "matrix_power", "iufc"), n))
 
 
-def _tolerance(values: np.ndarray, singular: np.ndarray, rtol: Any) -> Any:
-    if rtol is None:
-        rtol = max(values.shape[-2:]) * np.finfo(singular.dtype).eps
-    of = np.asarray(rtol) if isinstance(rtol, (int, float)) else in_memory(rtol, "rtol")
-    return np.max(singular, axis=-1, keepdims=True, initial=0) * of[..., None]
-
-
 def matrix_rank(x: Any, /, *, rtol: Any = None) -> Deferred:
-    """See the array API standard."""
-    values = _matrices(x, "matrix_rank")
-    singular = np.linalg.svd(values, compute_uv=False)
-    return _held(np.count_nonzero(singular > _tolerance(values, singular, rtol), axis=-1).astype(np.int64)
-                 if singular.ndim > 1 else np.int64(np.count_nonzero(singular > _tolerance(values, singular, rtol))))
+    """See the array API standard; of a tall or a wide matrix one reading."""
+    if len(node_of(x).shape) < 2:
+        raise ValueError(f"matrix_rank() is of matrices, and not of an array of shape {node_of(x).shape}")
+    singular = _singular_values(x, "matrix_rank")
+    if rtol is None:
+        rtol = max(node_of(x).shape[-2:]) * np.finfo(singular.dtype).eps
+    of = np.asarray(rtol) if isinstance(rtol, (int, float)) else in_memory(rtol, "rtol")
+    least = np.max(singular, axis=-1, keepdims=True, initial=0) * of[..., None]
+    return _held(np.asarray(np.count_nonzero(singular > least, axis=-1), np.int64))
 
 
 def pinv(x: Any, /, *, rtol: Any = None) -> Deferred:
@@ -273,7 +286,10 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Deferred:
 
 
 def qr(x: Any, /, *, mode: str = "reduced") -> Any:
-    """See the array API standard."""
+    """See the array API standard.  Of a tall matrix R takes one reading, and Q, where it is needed, another one."""
+    if mode == "reduced" and _tall.is_tall(node_of(x)):
+        q, r = _tall.qr(node_of(x))
+        return _QR(deferred(q), _held(r))
     return _QR(*map(_held, np.linalg.qr(_matrices(x, "qr"), mode)))
 
 
@@ -286,10 +302,24 @@ def solve(x1: Any, x2: Any, /) -> Deferred:
 
 
 def svd(x: Any, /, *, full_matrices: Any = True) -> Any:
-    """See the array API standard."""
+    """See the array API standard.  Of a tall or a wide matrix see `qr`, where not all of `U` or `Vh` is asked for."""
+    if not full_matrices and _tall.is_tall(node_of(x)):
+        u, s, vh = _tall.svd(node_of(x))
+        return _SVD(deferred(u), _held(s), _held(vh))
+    if not full_matrices and len(node_of(x).shape) == 2 and _tall.is_tall(turned := matrix_transpose(x)._node.now()):
+        u, s, vh = _tall.svd(turned)
+        return _SVD(_held(vh.T), _held(s), matrix_transpose(Deferred(u)))
     return _SVD(*map(_held, np.linalg.svd(_matrices(x, "svd"), full_matrices=bool(full_matrices))))
 
 
 def svdvals(x: Any, /) -> Deferred:
-    """See the array API standard."""
-    return _held(np.linalg.svd(_matrices(x, "svdvals"), compute_uv=False))
+    """See the array API standard; of a tall or a wide matrix one reading."""
+    return _held(_singular_values(x, "svdvals"))
+
+
+def _singular_values(x: Any, function: str) -> np.ndarray:
+    node = node_of(x)
+    for matrix in [node] if len(node.shape) != 2 else [node, matrix_transpose(x)._node.now()]:
+        if _tall.is_tall(matrix):
+            return np.linalg.svd(_tall.triangle(matrix)[0], compute_uv=False)
+    return np.linalg.svd(_matrices(x, function), compute_uv=False)
