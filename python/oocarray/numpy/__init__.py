@@ -40,6 +40,7 @@ from ._manipulation import (
     repeat, reshape, roll, squeeze, stack, tile, unstack,
 )
 from ._ordering import argsort, isin, searchsorted, sort, unique_all, unique_counts, unique_inverse, unique_values
+from ._quantiles import median, quantile
 from ._reductions import (
     all, any, argmax, argmin, count_nonzero, cumulative_prod, cumulative_sum, diff, max, mean, min, prod, std, sum, var,
 )
@@ -56,8 +57,8 @@ __all__ = [
     "asarray", "astype", "bool", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "can_cast", "complex128",
     "complex64", "concat", "count_nonzero", "cumulative_prod", "cumulative_sum", "diff", "e", "empty", "empty_like",
     "expand_dims", "eye", "fft", "finfo", "flip", "float32", "float64", "from_dlpack", "full", "full_like", "iinfo", "inf",
-    "int16", "int32", "int64", "int8", "isdtype", "isin", "linalg", "linspace", "matmul", "matrix_transpose", "max", "mean",
-    "meshgrid", "min", "moveaxis", "nan", "newaxis", "nonzero", "ones", "ones_like", "permute_dims", "pi", "prod", "repeat",
+    "int16", "int32", "int64", "int8", "isdtype", "isin", "linalg", "linspace", "matmul", "matrix_transpose", "max", "mean", "median",
+    "meshgrid", "min", "moveaxis", "nan", "newaxis", "nonzero", "ones", "ones_like", "permute_dims", "pi", "prod", "quantile", "repeat",
     "reshape", "result_type", "roll", "searchsorted", "sort", "squeeze", "stack", "std", "sum", "take", "take_along_axis",
     "tensordot", "tile", "tril", "triu", "uint16", "uint32", "uint64", "uint8", "unique_all", "unique_counts",
     "unique_inverse", "unique_values", "unstack", "var", "vecdot", "zeros", "zeros_like",

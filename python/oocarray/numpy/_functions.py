@@ -16,7 +16,7 @@ import numpy as np
 from .. import _core
 from .._numbers import bytes_text
 from .._runtime import runtime
-from . import _creation, _elementwise, _manipulation, _ordering, _reductions, fft, linalg
+from . import _creation, _elementwise, _manipulation, _ordering, _quantiles, _reductions, fft, linalg
 from ._deferred import Deferred, deferred, elementwise, is_small, node_of
 from ._dtypes import cast, is_scalar
 from ._nodes import Held, Node
@@ -130,6 +130,24 @@ def _unique(ar: Any, return_index: Any = False, return_inverse: Any = False, ret
     return _ordering.unique_counts(ar) if return_counts else _ordering.unique_values(ar)
 
 
+def _quantile(scale: float) -> Callable[..., Any]:
+    def call(
+        a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, method: str = "linear",
+        keepdims: Any = False, **more: Any,
+    ) -> Any:
+        if out is not None or more or method not in _quantiles.methods or a.dtype.kind not in "iuf":
+            raise _OtherCall
+        return _quantiles.quantile(a, np.true_divide(q, scale), axis=axis, keepdims=bool(keepdims), method=method)
+
+    return call
+
+
+def _median(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, keepdims: Any = False) -> Any:
+    if out is not None or a.dtype.kind not in "iuf":
+        raise _OtherCall
+    return _quantiles.median(a, axis=axis, keepdims=bool(keepdims))
+
+
 def _diff(a: Any, n: int = 1, axis: int = -1, **more: Any) -> Any:
     if more:
         raise _OtherCall
@@ -194,8 +212,11 @@ _by_name: Dict[str, Callable[..., Any]] = {
     "dot": _dot,
     "max": _with_axis(_reductions.max),
     "mean": _mean,
+    "median": _median,
     "min": _with_axis(_reductions.min),
+    "percentile": _quantile(100),
     "prod": _reduction(_reductions.prod, with_type=True),
+    "quantile": _quantile(1),
     "roll": _roll,
     "sort": _sort(_ordering.sort),
     "stack": _stack,

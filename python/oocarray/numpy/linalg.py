@@ -67,8 +67,11 @@ def matmul(x1: Any, x2: Any, /) -> Deferred:
 
 def _by_inner(a: Node, b: Node) -> Deferred:
     """A product that memory has room for, of matrices that it has none for: one pass over both, along the inner dimension."""
-    most = _evaluation.most_bytes(2) // (a.dtype.itemsize * max(a.shape[0], b.shape[1]))
-    bands = [(range(i, min(i + max(1, most), b.shape[0])),) for i in range(0, b.shape[0], max(1, most))]
+    stored = [leaf for matrix in (a, b) for leaf in matrix.leaves() if isinstance(leaf, Stored)]
+    # Of a stored matrix whole blocks come in, which hold more than the columns that are wanted.
+    of_rows = [min(leaf.nbytes // max(1, leaf.shape[0]), leaf.array.block_bytes) for leaf in stored]
+    height = max(1, _evaluation.most_bytes(3) // max(a.dtype.itemsize * max(a.shape[0], b.shape[1]), *of_rows, 1))
+    bands = [(range(i, min(i + height, b.shape[0])),) for i in range(0, b.shape[0], height)]
     product = np.zeros((a.shape[0], b.shape[1]), a.dtype)
     rows, columns = range(a.shape[0]), range(b.shape[1])
 
