@@ -140,6 +140,25 @@ def test_columns_that_depend_on_each_other_are_counted_out(store, budget):
     assert int(xp.linalg.matrix_rank(zeros)) == 0
 
 
+@pytest.mark.parametrize("n", [1 << 15, 3 * 5 * 7 * 11 * 13, 10_007])  # the last one is a prime
+def test_a_line_beyond_memory_is_transformed(store, n):
+    rng = np.random.default_rng(16)
+    with ooc.Runtime(memory="1MiB", block="16KiB"):
+        p = rng.normal(size=n) + 1j * rng.normal(size=n)
+        x, real = xp.asarray(tall(store, "a", p)), xp.asarray(tall(store, "b", p.real))
+        for made, wanted in (
+            (xp.fft.fft(x), np.fft.fft(p)), (xp.fft.ifft(x, norm="ortho"), np.fft.ifft(p, norm="ortho")),
+            (xp.fft.rfft(real, norm="forward"), np.fft.rfft(p.real, norm="forward")), (xp.fft.hfft(x, n=n), np.fft.hfft(p, n=n)),
+            (xp.fft.irfft(x[: n // 2 + 1], n=n), np.fft.irfft(p[: n // 2 + 1], n=n)),
+            (xp.fft.ihfft(real), np.fft.ihfft(p.real)), (xp.fft.fft(x, n=n // 2), np.fft.fft(p, n=n // 2)),
+        ):
+            assert made.shape == wanted.shape and made.dtype == wanted.dtype
+            assert np.abs(np.asarray(made) - wanted).max() < 1e-12 * np.abs(wanted).max() * np.log2(n)
+            del made
+        del x, real
+        gc.collect()
+
+
 @pytest.mark.parametrize("kind", ["normal", "few", "one", "steps", "huge", "f4", "i4"])
 def test_quantiles_of_all_elements_are_exact_in_two_readings(store, budget, kind):
     rng = np.random.default_rng(14)
@@ -265,7 +284,7 @@ def test_what_needs_all_of_an_array_in_memory_says_so(beyond):
     a, _ = beyond
     for call, name in (
         (lambda: xp.linalg.svd(a), "svd"), (lambda: xp.unique_inverse(a), "unique_inverse"),
-        (lambda: xp.fft.fft(xp.reshape(a, (-1,))), "fft"), (lambda: xp.linalg.inv(a), "inv"),
+        (lambda: xp.linalg.inv(a), "inv"), (lambda: xp.fft.fftn(a), "fftn"),
     ):
         with pytest.raises(NotImplementedError, match=rf"{name}\(\).*budget.*give the runtime more memory"):
             call()

@@ -1,21 +1,23 @@
 """Fourier transforms: see the extension ``fft`` of the array API standard.
 
-A transform along an axis of which memory has room for whole lines is one pass; a longer line is refused.
+A transform along an axis of which memory has room for whole lines is one pass.  A longer line is transformed in six steps on the
+disk.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, Callable, Optional, Sequence
 
 import numpy as np
 
-from .._numbers import bytes_text
 from .._runtime import runtime
 from . import _evaluation
 from ._deferred import Deferred, deferred, elementwise, is_small, node_of
 from ._dtypes import check_device
-from ._manipulation import axes_of, axis_of, moveaxis, roll
-from ._nodes import Generated, Held, Node, Stored
+from ._long_fft import longest_line, transformed
+from ._manipulation import axes_of, axis_of, moveaxis, reshape, roll, stack
+from ._nodes import Elementwise, Generated, Held, Joined, Node, Ranges, Seen, Stored
 
 __all__ = [
     "fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft", "irfftn", "rfft", "rfftfreq",
@@ -41,11 +43,11 @@ def _along(x: Any, function: Callable[..., Any], lines: Sequence[int], /, **name
 
     if is_small(node):
         return deferred(Held(np.asarray(f(_evaluation.held(node)))))
-    line = int(np.prod([node.shape[a] for a in lines], dtype=np.int64)) * 16
-    if line > runtime().memory // 16:
+    line = math.prod(node.shape[a] for a in lines)
+    if line > longest_line():
         raise NotImplementedError(
-            f"{function.__name__}() of lines of {bytes_text(line)}: those of up to a 16th of the budget, "
-            f"{bytes_text(runtime().memory // 16)}, are transformed: give the runtime more memory"
+            f"{function.__name__}() of {line} elements at once: as many as fit into a 16th of the budget, {longest_line()}, are "
+            "transformed over several axes: give the runtime more memory"
         )
     of_one = np.asarray(f(np.zeros([n if d in lines else 1 for d, n in enumerate(node.shape)], node.dtype)))
     shape = tuple(of_one.shape[d] if d in lines else n for d, n in enumerate(node.shape))
@@ -58,12 +60,59 @@ def _one_axis(name: str) -> Callable[..., Deferred]:
     def call(x: Any, /, *, n: Optional[int] = None, axis: int = -1, norm: str = "backward") -> Deferred:
         node = node_of(x)
         a = axis_of(axis, len(node.shape))
+        if node.shape[a] > longest_line() and not is_small(node):
+            return _of_long_lines(name, x, n, a, norm)
         last = len(node.shape) - 1
         if a != last and not is_small(node) and node.nbytes > runtime().memory // 2:  # columns: short runs
             return moveaxis(call(moveaxis(x, a, -1), n=n, axis=-1, norm=norm), -1, a)
         return _along(x, function, (a,), n=n, axis=a, norm=norm)
 
     return call
+
+
+def _of_long_lines(name: str, x: Any, n: Optional[int], a: int, norm: str) -> Deferred:
+    """Line by line, where memory has no room for one; see `_long_fft`."""
+    node = node_of(x)
+    if norm not in ("backward", "ortho", "forward"):
+        raise ValueError(f"norm={norm!r}: choose 'backward', 'ortho' or 'forward'")
+    lines = reshape(moveaxis(x, a, -1), (-1, node.shape[a]))
+    each = [_long_line(name, lines[i, :]._node.now(), n, norm) for i in range(lines.shape[0])]
+    rest = node.shape[:a] + node.shape[a + 1 :]
+    return moveaxis(reshape(stack(each), (*rest, each[0].shape[0])), -1, a)
+
+
+def _long_line(name: str, node: Node, n: Optional[int], norm: str) -> Deferred:
+    to_real, of_real = name in ("irfft", "hfft"), name in ("rfft", "ihfft")
+    size = n if n is not None else 2 * (node.shape[0] - 1) if to_real else node.shape[0]
+    if size < 1:
+        raise ValueError(f"n={size}: a transform has one element at least")
+    given = size // 2 + 1 if to_real else size
+    line = Seen(node, (min(given, node.shape[0]),), [(range(min(given, node.shape[0])), 0)])
+    if given > node.shape[0]:
+        line = Joined([line, Generated((given - node.shape[0],), node.dtype, lambda r: 0)], 0, node.dtype)
+    if to_real:  # the other half is that of a line of real numbers
+        rest = range(1, size - given + 1)[::-1]
+        line = Joined([line, Elementwise(np.conj, [Seen(line, (len(rest),), [(rest, 0)])], node.dtype)], 0, node.dtype)
+        ends = [0, size // 2] if size % 2 == 0 else [0]  # of which no imaginary part counts
+        line = Elementwise(_without_imaginary(ends), [line, Generated((size,), np.int64, _numbers)], node.dtype)
+    inverse = name in ("ifft", "irfft", "ihfft")
+    scale = {"backward": 1 / size if inverse else 1.0, "ortho": size**-0.5, "forward": 1.0 if inverse else 1 / size}[norm]
+    made = transformed(line, 1 if inverse else -1)
+    dtype = np.dtype(np.complex64 if _single(node.dtype) else np.complex128)
+    if to_real:
+        return elementwise(lambda v: v.real * scale, [made], np.float32 if _single(node.dtype) else np.float64)
+    if of_real:
+        made = Seen(made, (size // 2 + 1,), [(range(size // 2 + 1), 0)])
+    return elementwise(lambda v: v * scale, [made], dtype)
+
+
+def _numbers(ranges: Ranges) -> np.ndarray:
+    r = ranges[0]
+    return np.arange(r.start, r.stop, r.step)
+
+
+def _without_imaginary(ends: Sequence[int]) -> Callable[..., Any]:
+    return lambda v, at: np.where(np.isin(at, ends), v.real, v)
 
 
 def _many_axes(name: str) -> Callable[..., Deferred]:
