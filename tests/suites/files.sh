@@ -1,6 +1,6 @@
 # Suites for a file system.  Each is called with a folder of its own.
 
-file_suites=(fsx git sqlite fio pjdfstest mdtest ior h5py)
+file_suites=(fsx git sqlite fio pjdfstest mdtest ior h5py array-api)
 
 run_fsx() {
   have xfstests ltp/fsx || return
@@ -75,5 +75,23 @@ run_h5py() {
   local result=$?
   tail -40 "$scratch/h5py.log"
   tail -1 "$scratch/h5py.log" | grep -oE '[0-9]+ (passed|failed|skipped)' | paste -sd, > "$scratch/figure"
+  return $result
+}
+
+# In memory as far as results are small, and beside that with every result in the store.  OOC_SUITES_PYTHON has the packages.
+run_array_api() {
+  have array-api-tests array_api_tests || return
+  local python=${OOC_SUITES_PYTHON:-python3} small="16 << 20" url=local:$1/scratch
+  "$python" -c 'import hypothesis, ndindex, numpy, pytest_jsonreport' ||
+    { echo "no hypothesis, ndindex, NumPy or pytest-json-report for $python: set OOC_SUITES_PYTHON"; return 77; }
+  [[ $1 != "$mount"/* ]] || small=0 url=$OOC_STORE
+  export ARRAY_API_TESTS_MODULE="exec('import oocarray; oocarray.Runtime(memory=\"64MiB\", small=$small); from oocarray import numpy as xp')"
+  cd "$sources/array-api-tests" && PYTHONPATH=$build/python OOC_SCRATCH=$url "$python" -B -m pytest -q --color=no -p no:cacheprovider \
+    -W ignore --disable-deadline --max-examples $((20 * size)) --xfails-file "$tree/tests/suites/array_api_xfails.txt" array_api_tests \
+    > "$scratch/array-api.log"
+  local result=$?
+  unset ARRAY_API_TESTS_MODULE
+  tail -40 "$scratch/array-api.log"
+  tail -1 "$scratch/array-api.log" | grep -oE '[0-9]+ (passed|failed|skipped|xfailed)' | paste -sd, > "$scratch/figure"
   return $result
 }

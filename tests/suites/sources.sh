@@ -9,6 +9,7 @@ declare -A home=(
   [BTIO]=https://github.com/wkliao/BTIO.git
   [pnetcdf]=https://github.com/Parallel-NetCDF/PnetCDF.git
   [hdf5]=https://github.com/HDFGroup/hdf5.git
+  [array-api-tests]=https://github.com/data-apis/array-api-tests.git
 )
 
 if [[ -z $sources ]]; then
@@ -22,7 +23,7 @@ have() {
   [[ -e $found ]] && return
   if [[ ! -d $sources/$1 ]]; then
     [[ ${clone:-} == yes && -n ${home[$1]:-} ]] || { echo "no $sources/$1"; return 77; }
-    mkdir -p "$sources" && GIT_TERMINAL_PROMPT=0 timeout 600 git clone -q --depth 1 "${home[$1]}" "$sources/$1" ||
+    mkdir -p "$sources" && GIT_TERMINAL_PROMPT=0 timeout 600 git clone -q --depth 1 --recurse-submodules --shallow-submodules "${home[$1]}" "$sources/$1" ||
       { echo "${home[$1]} cannot be cloned"; return 77; }
   fi
   [[ -e $found ]] || { echo "no $found: build it as the suite's own README says"; return 77; }

@@ -17,7 +17,7 @@ memory, larger ones are in *scratch arrays* in a store (``Runtime(scratch=URL)``
 orders of axes are computed only where their elements are needed, in one pass.  Reductions, sorts, transforms and products
 run when they are called.  A function that needs all of an array in memory refuses more than half of the budget.
 
-The names are those of https://data-apis.org/array-api, of version 2024.12; `__array_api_version__` says so.
+The names are those of https://data-apis.org/array-api, of version 2025.12; `__array_api_version__` says so.
 """
 
 from math import e, inf, nan, pi
@@ -47,7 +47,7 @@ from ._reductions import (
 from .linalg import matmul, tensordot, vecdot
 
 newaxis = None
-__array_api_version__ = "2024.12"
+__array_api_version__ = "2025.12"
 
 _operators.install()
 

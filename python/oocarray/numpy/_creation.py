@@ -40,10 +40,10 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Optional[str] = None, cop
                 memoryview(obj)
             except TypeError:
                 raise ValueError(f"{type(obj).__name__} has no memory to share: copy=False cannot be") from None
-        values = np.array(_nested(obj)) if isinstance(obj, (list, tuple)) else np.asarray(obj)
+        values = np.array(_nested(obj), dtype) if isinstance(obj, (list, tuple)) else np.asarray(obj, dtype)
         if dtype is None and isinstance(obj, int) and values.dtype.kind not in "bi":
             raise OverflowError(f"{obj} is no number of type int64")
-        return Deferred(Held(values if dtype is None else _converted(values, np.dtype(dtype))))
+        return Deferred(Held(values))
     node = node_of(obj)
     to = node.dtype if dtype is None else np.dtype(dtype)
     if node.dtype == to and not copy:
@@ -53,14 +53,6 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Optional[str] = None, cop
     if isinstance(node, Held):
         return Deferred(Held(node.values.astype(to)))
     return elementwise(lambda v: v.astype(to), [node], to)
-
-
-def _converted(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    if dtype.kind in "iu" and values.dtype.kind in "iu" and values.size:
-        of = np.iinfo(dtype)
-        if int(values.min()) < of.min or int(values.max()) > of.max:
-            raise OverflowError(f"some of the numbers are none of type {dtype}")
-    return values.astype(dtype, copy=False)
 
 
 def from_dlpack(x: Any, /, *, device: Optional[str] = None, copy: Optional[bool] = None) -> Deferred:
@@ -212,7 +204,7 @@ def triu(x: Any, /, *, k: int = 0) -> Deferred:
     return _triangle(x, lambda behind: behind >= _near(k))
 
 
-def meshgrid(*arrays: Any, indexing: str = "xy") -> List[Deferred]:
+def meshgrid(*arrays: Any, indexing: str = "xy") -> Tuple[Deferred, ...]:
     """See the array API standard; the results take no room."""
     if indexing not in ("xy", "ij"):
         raise ValueError(f"indexing={indexing!r}: choose 'xy' or 'ij'")
@@ -229,4 +221,4 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> List[Deferred]:
         d = order.index(k)
         line = a if nodes[k].shape else expand_dims(a, axis=0)
         results.append(broadcast_to(expand_dims(line, axis=tuple(j for j in range(len(nodes)) if j != d)), shape))
-    return results
+    return tuple(results)

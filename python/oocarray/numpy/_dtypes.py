@@ -153,8 +153,8 @@ class _Info:
         wanted = ("bool", "numeric") if kind is None else kind if isinstance(kind, tuple) else (kind,)
         return {str(d): d for k in wanted for d in _kinds[k]}
 
-    def devices(self) -> List[str]:
-        return ["cpu"]
+    def devices(self) -> Tuple[str, ...]:
+        return ("cpu",)
 
 
 def __array_namespace_info__() -> _Info:

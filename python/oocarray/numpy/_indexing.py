@@ -101,6 +101,8 @@ def _by_arrays(x: Deferred, keys: List[Any]) -> Deferred:
 
 def _by_mask(x: Deferred, of: Node) -> Deferred:
     node, ndim = x._node.now(), len(of.shape)
+    if 0 in of.shape and all(m in (0, n) for m, n in zip(of.shape, node.shape)):  # which NumPy lets pass
+        return deferred(Held(np.empty((0, *node.shape[ndim:]), node.dtype)))
     if of.shape != node.shape[:ndim]:
         raise IndexError(f"a mask of shape {of.shape} is none of an array of shape {node.shape}")
     if ndim == len(node.shape):

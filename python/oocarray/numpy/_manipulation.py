@@ -60,10 +60,10 @@ def broadcast_to(x: Any, /, shape: Sequence[int]) -> Deferred:
     return deferred(Seen(node, to, places))
 
 
-def broadcast_arrays(*arrays: Any) -> List[Deferred]:
+def broadcast_arrays(*arrays: Any) -> Tuple[Deferred, ...]:
     """See the array API standard."""
     shape = np.broadcast_shapes(*(node_of(a).shape for a in arrays))
-    return [broadcast_to(a, shape) for a in arrays]
+    return tuple(broadcast_to(a, shape) for a in arrays)
 
 
 def expand_dims(x: Any, /, axis: Axes = 0) -> Deferred:

@@ -84,7 +84,7 @@ def namespace(api_version: Any = None) -> Any:
     """The module `oocarray.numpy`; see the array API standard."""
     from oocarray import numpy
 
-    if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+    if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
         raise ValueError(f"version {api_version!r} of the array API is not known here; {numpy.__array_api_version__} is")
     return numpy
 

@@ -110,7 +110,7 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
     else:
         values = _evaluation.held(a)
         find = lambda q: np.searchsorted(values, q, side)  # noqa: E731
-    return elementwise(lambda q: np.asarray(find(np.ascontiguousarray(q)), np.int64), [v], np.int64)
+    return elementwise(lambda q: np.asarray(find(np.asarray(q, order="C")), np.int64), [v], np.int64)
 
 
 # --- sets
