@@ -25,6 +25,7 @@ from typing import Any, Callable, Dict, List, NamedTuple
 import numpy as np
 
 import oocarray as ooc
+import oocarray.numpy as xp
 from measure import Ratio, enter, in_child
 from oocarray._numbers import parse_bytes
 
@@ -46,11 +47,17 @@ def _readers(codec: str) -> List[str]:
 
 _memmap = ["memmap-none", "memmap-sequential"]
 _zarr = ["dask-plain", "dask-packed", "zarr-plain", "zarr-packed"]
+_numpy_and_dask = ["memmap-none", "lazy-memmap"]
 ROWS = {
     "multiply": Row("matrices", 1.5, _memmap, [], "np.multiply(a, 2, out=b)", "b.overwrite(), out="),
     "jacobi": Row("matrices", 1.5, _memmap, [], "Jacobi by slices, bands of 1 MiB", "b.overwrite(), out=, bands of rows"),
     "sum_rows": Row("matrices", 1.05, _memmap, [], "np.sum(a, axis=1)", "none"),
     "sum_columns": Row("matrices", 1.0, _memmap, [], "np.sum(a, axis=0)", "none"),
+    "standardise": Row("matrices", 3.0, _numpy_and_dask, ["dask"], "((a - a.mean(axis=0)) / a.std(axis=0)).max()", "none"),
+    "std_columns": Row("matrices", 3.0, _numpy_and_dask, ["dask"], "a.std(axis=0)", "none"),
+    "median": Row("matrices", 3.0, ["memmap-none"], [], "np.median(a)", "none"),
+    "gram": Row("matrices", 3.0, _numpy_and_dask, ["dask"], "x.T @ x of x = a.reshape((-1, 64))", "oocarray.numpy"),
+    "singular_values": Row("matrices", 3.0, ["lazy-memmap"], ["dask"], "singular values of the same", "oocarray.numpy"),
     "columns": Row("matrices", 1.0, [*_memmap, "memmap-random"], [], "a[:, j].sum() for the first columns", "none"),
     "sum_beside_dask": Row("incompressible", 2.0, _zarr, ["dask", "zarr"], "np.sum(i), incompressible", "none"),
     "multiply_beside_dask": Row(
@@ -105,6 +112,27 @@ def columns(a: Any, b: Any, s: Dict[str, Any]) -> Any:
     return np.array(sums)
 
 
+def standardise(a: Any, b: Any, s: Dict[str, Any]) -> Any:
+    return ((a - a.mean(axis=0)) / a.std(axis=0)).max()
+
+
+def std_columns(a: Any, b: Any, s: Dict[str, Any]) -> Any:
+    return a.std(axis=0)
+
+
+def median(a: Any, b: Any, s: Dict[str, Any]) -> Any:
+    return np.median(a)
+
+
+def gram(a: Any, b: Any, s: Dict[str, Any]) -> Any:
+    tall = a.reshape((-1, 64))
+    return tall.T @ tall
+
+
+def singular_values(a: Any, b: Any, s: Dict[str, Any]) -> Any:
+    return s["linalg"].svd(a.reshape((-1, 64)), full_matrices=False)[1]
+
+
 def sum_all(a: Any, b: Any, s: Dict[str, Any]) -> Any:
     return np.sum(a)
 
@@ -131,6 +159,11 @@ LOOPS = {
     "jacobi": jacobi,
     "sum_rows": sum_rows,
     "sum_columns": sum_columns,
+    "standardise": standardise,
+    "std_columns": std_columns,
+    "median": median,
+    "gram": gram,
+    "singular_values": singular_values,
     "columns": columns,
     "sum_beside_dask": sum_all,
     "multiply_beside_dask": multiply,
@@ -198,7 +231,10 @@ def ours(row: str, s: Dict[str, Any]) -> Dict[str, Any]:
             a, b = store.open(names[0], "r"), store.open(names[1])
             if row in WRITES:
                 b.overwrite(np.s_[1:-1, 1:-1] if row == "jacobi" else ...)
-            said = _timed(row, lambda: LOOPS[row](a, b, s), b.writeback)
+            x = xp.asarray(a) if row in ("gram", "singular_values") else a
+            s["linalg"] = xp.linalg
+            said = _timed(row, lambda: LOOPS[row](x, b, s), b.writeback)
+            del x
             if row in WRITES:
                 said["digest"] = _sample(b)
             a.close()
@@ -254,6 +290,16 @@ def memmap(row: str, s: Dict[str, Any], advice: str) -> Dict[str, Any]:
     if row in WRITES:
         said["digest"] = _sample(b)
     return said
+
+
+def lazy(row: str, s: Dict[str, Any], _: str) -> Dict[str, Any]:
+    import dask.array as da
+
+    n, s["linalg"] = s["n"], da.linalg
+    mapped = np.memmap(f"{s['dir']}/a.raw", dtype="f8", mode="r", shape=(n, n))
+    enter(s["group"])
+    d = da.from_array(mapped, chunks=(max(1, s["memory"] // 16 // (8 * n)), n))
+    return _timed(row, lambda: LOOPS[row](d, None, s).compute())
 
 
 def dask(row: str, s: Dict[str, Any], codec: str) -> Dict[str, Any]:
@@ -320,7 +366,7 @@ def tensorstore_reader(row: str, s: Dict[str, Any], codec: str) -> Dict[str, Any
     return _sum_of_bands(row, t.shape[0], lambda band: t[band].read().result())
 
 
-SIDES = {"reader": zarr_reader, "tensorstore": tensorstore_reader, "h5py": h5py_alone, "memmap": memmap, "dask": dask, "zarr": zarr_alone}
+SIDES = {"reader": zarr_reader, "tensorstore": tensorstore_reader, "h5py": h5py_alone, "memmap": memmap, "lazy": lazy, "dask": dask, "zarr": zarr_alone}
 
 
 # --- the data
@@ -440,7 +486,7 @@ def run_child(run: str) -> None:
         kind, _, how = side.partition("-")
         if row == "numba_resident":
             s["compiled"] = compiled_jacobi()
-        if kind not in ("dask", "zarr", "reader", "tensorstore"):  # these import first
+        if kind not in ("lazy", "dask", "zarr", "reader", "tensorstore"):  # these import first
             enter(s["group"])
         said = {"ours": ours, "imported": imported, "plain": plain}[kind](row, s) if not how else SIDES[kind](row, s, how)
     print(json.dumps(said))

@@ -219,7 +219,7 @@ def test_what_numpy_is_asked_of_a_large_array_goes_the_same_way(beyond, budget):
         lambda v: np.where(v > 0, v, 0.0).sum(), lambda v: np.clip(v, -1, 1).min(axis=0), lambda v: (v * 2 + v).max(),
     ):
         result = call(a)
-        assert isinstance(result, (np.ndarray, np.generic)), call
+        assert isinstance(result, (np.ndarray, np.generic, xp.Deferred)), call
         assert np.allclose(result, call(p), rtol=1e-4, atol=1e-3)
     for call in (
         lambda v: v + 1, lambda v: 2 / v, lambda v: np.sort(v, axis=0), lambda v: np.cumsum(v, axis=1),
@@ -231,6 +231,26 @@ def test_what_numpy_is_asked_of_a_large_array_goes_the_same_way(beyond, budget):
         assert np.allclose(np.asarray(result), call(p)), call
         del result
         gc.collect()
+
+
+def test_an_array_of_the_namespace_has_methods_of_numpys_names(beyond, budget):
+    a, p = beyond
+    x = xp.asarray(a)
+    for call in (
+        lambda v: v.sum(axis=0), lambda v: v.mean(), lambda v: v.std(axis=1, ddof=1), lambda v: v.max(axis=0, keepdims=True),
+        lambda v: v.reshape(1000, 2000), lambda v: v.reshape((-1,)), lambda v: v.ravel(), lambda v: v.T, lambda v: v.transpose(1, 0),
+        lambda v: v.astype("f4"), lambda v: v[:3].repeat(2, axis=0), lambda v: v.take([5, 3], axis=0), lambda v: v.argmin(axis=1),
+        lambda v: v.cumsum(axis=0), lambda v: v.round(), lambda v: v[None].squeeze(), lambda v: v.clip(0, 1), lambda v: v.real,
+        lambda v: v.copy(), lambda v: v[:5].nonzero()[1], lambda v: v.dot(np.ones(1000)), lambda v: v.flatten(),
+    ):
+        made, wanted = call(x), call(p)
+        assert isinstance(made, xp.Deferred) and made.dtype == wanted.dtype, made
+        assert np.allclose(np.asarray(made), wanted), made
+        del made
+    with pytest.raises(TypeError, match=r"sum\(\)"):
+        x.sum(where=p > 0)
+    with pytest.raises(AttributeError, match="nothing"):
+        x.nothing
 
 
 def test_small_results_of_numpys_own_functions_are_numpys(store, budget):

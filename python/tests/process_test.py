@@ -310,3 +310,21 @@ def test_under_a_limit_of_addresses_an_array_works_or_is_refused_with_the_remedy
     else:
         assert p.returncode == 1
         assert p.stderr.startswith("refused: array 'a'") and "(ulimit -v)" in p.stderr and "raise that limit" in p.stderr
+
+
+def test_the_first_views_may_be_made_by_several_threads_at_once(tmp_path):
+    program = """
+import sys, threading, oocarray as ooc
+a = ooc.create("local:" + sys.argv[1], "a", 1000)
+together = threading.Barrier(3)
+def view():
+    together.wait()
+    assert a[...].sum() == 0
+threads = [threading.Thread(target=view) for _ in range(3)]
+for t in threads:
+    t.start()
+for t in threads:
+    t.join()
+"""
+    done = subprocess.run([sys.executable, "-B", "-c", program, str(tmp_path / "s")], timeout=60)
+    assert done.returncode == 0

@@ -154,7 +154,8 @@ def _plain(dtype: "np.dtype[Any]") -> "np.dtype[Any]":
         return np.dtype(dtype.str)
     fields = [dtype.fields[name] for name in dtype.names or ()]
     formats, offsets = [_plain(f[0]) for f in fields], [f[1] for f in fields]
-    return np.dtype({"names": dtype.names, "formats": formats, "offsets": offsets, "itemsize": dtype.itemsize})
+    layout: Any = {"names": dtype.names, "formats": formats, "offsets": offsets, "itemsize": dtype.itemsize}
+    return np.dtype(layout)
 
 
 def find(path: str, name: str, writable: bool) -> Place:

@@ -149,6 +149,7 @@ def _found(where: Any, path: str, name: Optional[str], writable: bool) -> Place:
         raise TypeMismatch(f"'{path}': chunks of Zarr are only read in place: leave mode='r+' out")
     label = name or os.path.basename(where.path)
     base = f"{name}/" if name else ""
+    files: Optional[Files]
     if isinstance(where, _Folder) and not d.sharded:
         table, files = np.zeros((0, 3), np.uint64), Files(where.file_of(base + d.prefix), d.separator, (), _nothing)
     else:

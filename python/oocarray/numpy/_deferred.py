@@ -118,13 +118,13 @@ class Deferred(Array):
 
     # --- facts
 
-    @property
+    @property  # type: ignore[misc]
     def shape(self) -> Shape:  # type: ignore[override]
         """Its extents."""
         return self._node.shape
 
     @property
-    def device(self) -> str:
+    def device(self) -> str:  # type: ignore[override]
         """Always "cpu"."""
         return "cpu"
 
@@ -201,11 +201,18 @@ class Deferred(Array):
         return (self[i] for i in range(len(self)))
 
     def __contains__(self, value: Any) -> bool:
-        from . import any as any_, equal
+        from ._elementwise import ufunc_result
+        from ._reductions import any as any_
 
-        return bool(any_(equal(self, value)))
+        return bool(any_(ufunc_result(np.equal, (self, value), {})))
 
     # --- others
+
+    def __getattr__(self, name: str) -> Any:
+        from ._functions import attribute_of_deferred
+
+        found = attribute_of_deferred(self, name) if not name.startswith("_") else NotImplemented
+        return super().__getattr__(name) if found is NotImplemented else found
 
     def to_device(self, device: str, /, *, stream: Any = None) -> "Deferred":
         """Itself: there is no device but "cpu"."""

@@ -98,7 +98,7 @@ def _place(into: Stored, ranges: Ranges) -> Iterator[np.ndarray]:
     """Elements of an array, to be written: in its memory, and pinned there as far as the budget has room for that."""
     with contextlib.ExitStack() as held:
         _pin(into, ranges, held, write=True)
-        yield into.whole()[(*key_of(ranges), ...)]
+        yield into.whole()[key_of(ranges)]
 
 
 def put(values: np.ndarray, into: Array, ranges: Ranges) -> None:
@@ -185,7 +185,7 @@ def held(node: Node) -> np.ndarray:
     if isinstance(now, Held):
         return now.values
     values = np.empty(node.shape, node.dtype)
-    for box in over(boxes_of(node), [node], lambda box: fill(values[(*key_of(box), ...)], node, box)):
+    for box in over(boxes_of(node), [node], lambda box: fill(values[key_of(box)], node, box)):
         pass
     return values
 

@@ -16,7 +16,7 @@ import numpy as np
 from .. import _core
 from .._numbers import bytes_text
 from .._runtime import runtime
-from . import _creation, _elementwise, _manipulation, _ordering, _quantiles, _reductions, fft, linalg
+from . import _elementwise, _indexing, _manipulation, _ordering, _quantiles, _reductions, fft, linalg
 from ._deferred import Deferred, deferred, elementwise, is_small, node_of
 from ._dtypes import cast, is_scalar
 from ._nodes import Held, Node
@@ -48,8 +48,8 @@ def is_large(x: Any) -> bool:
 
 def _reduction(f: Callable[..., Any], with_type: bool = False, renamed: Optional[Dict[str, str]] = None) -> Callable[..., Any]:
     def call(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, **more: Any) -> Any:
-        named = {(renamed or {}).get(k, None): v for k, v in more.items()}
-        if out is not None or None in named or (dtype is not None and not with_type):
+        named = {(renamed or {}).get(k, ""): v for k, v in more.items()}
+        if out is not None or "" in named or (dtype is not None and not with_type):
             raise _OtherCall
         if with_type and dtype is not None:
             named["dtype"] = dtype
@@ -241,6 +241,56 @@ _methods = {
 }
 
 
+def _reshape(a: Any, *shape: Any, order: str = "C", **more: Any) -> Any:
+    if order != "C" or more:
+        raise _OtherCall
+    return _manipulation.reshape(a, shape[0] if len(shape) == 1 else shape)
+
+
+def _transpose(a: Any, *axes: Any) -> Any:
+    order = axes[0] if len(axes) == 1 else axes
+    return _manipulation.permute_dims(a, range(a.ndim)[::-1] if not order else order)
+
+
+def _squeeze(a: Any, axis: Any = None) -> Any:
+    return _manipulation.squeeze(a, tuple(d for d, n in enumerate(a.shape) if n == 1) if axis is None else axis)
+
+
+#: What an array of the namespace has by NumPy's names beside that.
+_of_deferred: Dict[str, Callable[..., Any]] = {
+    **_methods,
+    "conj": lambda a: _elementwise.conj(a),  # type: ignore[attr-defined]
+    "conjugate": lambda a: _elementwise.conj(a),  # type: ignore[attr-defined]
+    "flatten": lambda a: _manipulation.reshape(a, (-1,), copy=True),
+    "nonzero": _indexing.nonzero,
+    "ravel": lambda a: _manipulation.reshape(a, (-1,)),
+    "repeat": lambda a, repeats, axis=None: _manipulation.repeat(a, repeats, axis=axis),
+    "reshape": _reshape,
+    "round": lambda a: _elementwise.round(a),  # type: ignore[attr-defined]
+    "squeeze": _squeeze,
+    "take": lambda a, indices, axis=None: _indexing.take(a, _array_or_number(indices), axis=axis),
+    "transpose": _transpose,
+}
+
+
+def attribute_of_deferred(a: Deferred, name: str) -> Any:
+    """What ``a.name`` is of an array of the namespace; NotImplemented where it has none of that name."""
+    if name in ("real", "imag"):
+        return getattr(_elementwise, name)(a)
+    f = _of_deferred.get(name)
+    if f is None:
+        return NotImplemented
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        try:
+            return f(a, *arguments, **named)
+        except _OtherCall:
+            raise TypeError(f"{name}() of an array of oocarray.numpy does not take these arguments") from None
+
+    call.__name__, call.__doc__ = name, getattr(np.ndarray, name).__doc__
+    return call
+
+
 def _called(f: Optional[Callable[..., Any]], arguments: Tuple[Any, ...], named: Dict[str, Any]) -> Any:
     """NotImplemented where there is no counterpart."""
     if f is None:
@@ -262,7 +312,8 @@ def function(which: Any, arguments: Tuple[Any, ...], named: Dict[str, Any]) -> A
 
 def method(a: Any, name: str, arguments: Tuple[Any, ...], named: Dict[str, Any]) -> Any:
     """What ``a.name(...)`` gives for a large array; NotImplemented where it is for NumPy itself."""
-    return _called(_methods.get(name), (a, *arguments), named) if is_large(a) else NotImplemented
+    counterpart: Any = _methods.get(name)
+    return _called(counterpart, (a, *arguments), named) if is_large(a) else NotImplemented
 
 
 def ufunc(of: np.ufunc, how: str, inputs: Tuple[Any, ...], named: Dict[str, Any]) -> Any:
@@ -275,10 +326,13 @@ def ufunc(of: np.ufunc, how: str, inputs: Tuple[Any, ...], named: Dict[str, Any]
     if builtins.any(not is_scalar(g) and g.dtype.kind not in "biufc" for g in given):
         return NotImplemented
     made = _elementwise.ufunc_result(of, given, named)
-    return NotImplemented if made is None else result_of(made)
+    if made is None:
+        _warn_of_temporaries(f"numpy.{of.__name__}()", next(i for i in inputs if is_large(i)))
+        return NotImplemented
+    return result_of(made)
 
 
-def warn_of_temporaries(what: str, a: Any) -> None:
+def _warn_of_temporaries(what: str, a: Any) -> None:
     """That NumPy will make something in ordinary memory that is larger than the budget."""
     if a.nbytes > runtime().memory:
         warnings.warn(

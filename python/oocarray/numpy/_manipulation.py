@@ -139,7 +139,7 @@ def roll(x: Any, /, shift: Axes, *, axis: Optional[Axes] = None) -> Deferred:
     if axis is None:
         return reshape(roll(reshape(x, (-1,)), shift, axis=0), node.shape)
     axes = [axis_of(a, len(node.shape)) for a in (axis if isinstance(axis, (tuple, list)) else (axis,))]
-    shifts = list(shift) if isinstance(shift, (tuple, list)) else [shift] * len(axes)
+    shifts: List[Any] = list(shift) if isinstance(shift, (tuple, list)) else [shift] * len(axes)
     if len(shifts) != len(axes):
         raise ValueError(f"{len(shifts)} shifts are not one for each of {len(axes)} axes")
     for a, s in zip(axes, shifts):

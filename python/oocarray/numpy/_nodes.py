@@ -39,14 +39,16 @@ def within(base: range, r: range) -> range:
     return range(first, first + len(r) * step, step)
 
 
-def key_of(ranges: Ranges) -> Tuple[slice, ...]:
+def key_of(ranges: Ranges) -> Any:
+    """The index of NumPy for them, which gives an array even where there are no dimensions."""
+
     def one(r: range) -> slice:
         if len(r) == 0:
             return slice(0, 0)
         stop = r.start + len(r) * r.step
         return slice(r.start, stop if stop >= 0 else None, r.step)
 
-    return tuple(one(r) for r in ranges)
+    return (*(one(r) for r in ranges), ...)
 
 
 class Node:
@@ -113,7 +115,7 @@ class Held(Node):
         self.values = values
 
     def make(self, ranges: Ranges, parts: List[np.ndarray]) -> np.ndarray:
-        return self.values[(*key_of(ranges), ...)]
+        return self.values[key_of(ranges)]
 
 
 class Stored(Node):
@@ -133,7 +135,7 @@ class Stored(Node):
     def make(self, ranges: Ranges, parts: List[np.ndarray]) -> np.ndarray:
         if self.array.layout == "tiled":
             return np.asarray(self.array.read(key_of(ranges)))
-        return self.whole()[(*key_of(ranges), ...)]
+        return self.whole()[key_of(ranges)]
 
     def box(self, ranges: Ranges) -> Optional[Tuple[List[int], List[int]]]:
         """The least box of the array with these elements; None where there is none."""

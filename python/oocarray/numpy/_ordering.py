@@ -108,8 +108,8 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
     if isinstance(now, Stored) and a.nbytes > runtime().memory // 8:
         find = lambda q: _order.searchsorted(now.array, q, side)  # noqa: E731
     else:
-        values = _evaluation.held(a)
-        find = lambda q: np.searchsorted(values, q, side)  # noqa: E731
+        values: Any = _evaluation.held(a)
+        find = lambda q: values.searchsorted(q, side)  # noqa: E731
     return elementwise(lambda q: np.asarray(find(np.asarray(q, order="C")), np.int64), [v], np.int64)
 
 

@@ -53,7 +53,8 @@ def median(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Deferred:
 def _numpys(values: np.ndarray, q: np.ndarray, axes: Any, keepdims: bool, method: str) -> np.ndarray:
     if method == "median":  # which keeps the type of floats
         return np.asarray(np.median(values, axis=axes, keepdims=keepdims))
-    return np.asarray(np.quantile(values, q, axis=axes, keepdims=keepdims, method=method))
+    how: Any = method
+    return np.asarray(np.quantile(values, q, axis=axes, keepdims=keepdims, method=how))
 
 
 def _quantile(x: Any, q: np.ndarray, axis: Any, keepdims: bool, method: str) -> Deferred:

@@ -50,15 +50,15 @@ def triangle(node: Node) -> Tuple[np.ndarray, Node]:
     """R of a tall matrix, and the Q of the triangles of its bands, one below the other."""
     bands, columns = _bands(node), node.shape[1]
     triangles = scratch((len(bands) * columns, columns), node.dtype)
-    found = _evaluation.over(bands, [node], lambda box: np.linalg.qr(_part(node, box), "r"))
+    found = _evaluation.over(bands, [node], lambda box: np.asarray(np.linalg.qr(_part(node, box), "r")))
     for k, r in enumerate(found):
         _evaluation.put(r, triangles, (range(k * columns, (k + 1) * columns), range(columns)))
     stacked = Stored(triangles)
     if len(bands) > 4 and is_tall(stacked):
-        r, below = triangle(stacked)
-        return r, Later(stacked.shape, node.dtype, lambda: Stored(orthonormal(stacked, below)))
-    q, r = np.linalg.qr(_evaluation.held(stacked))
-    return r, Held(q)
+        above, below = triangle(stacked)
+        return above, Later(stacked.shape, node.dtype, lambda: Stored(orthonormal(stacked, below)))
+    q, last = np.linalg.qr(_evaluation.held(stacked))
+    return last, Held(q)
 
 
 def orthonormal(node: Node, of_triangles: Node, right: Optional[np.ndarray] = None) -> Array:

@@ -87,7 +87,7 @@ def _long_line(name: str, node: Node, n: Optional[int], norm: str) -> Deferred:
     if size < 1:
         raise ValueError(f"n={size}: a transform has one element at least")
     given = size // 2 + 1 if to_real else size
-    line = Seen(node, (min(given, node.shape[0]),), [(range(min(given, node.shape[0])), 0)])
+    line: Node = Seen(node, (min(given, node.shape[0]),), [(range(min(given, node.shape[0])), 0)])
     if given > node.shape[0]:
         line = Joined([line, Generated((given - node.shape[0],), node.dtype, lambda r: 0)], 0, node.dtype)
     if to_real:  # the other half is that of a line of real numbers

@@ -293,7 +293,8 @@ def qr(x: Any, /, *, mode: str = "reduced") -> Any:
     if mode == "reduced" and _tall.is_tall(node_of(x)):
         q, r = _tall.qr(node_of(x))
         return _QR(deferred(q), _held(r))
-    return _QR(*map(_held, np.linalg.qr(_matrices(x, "qr"), mode)))
+    how: Any = mode
+    return _QR(*map(_held, np.linalg.qr(_matrices(x, "qr"), how)))
 
 
 def solve(x1: Any, x2: Any, /) -> Deferred:
