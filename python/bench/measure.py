@@ -78,14 +78,23 @@ def drop_cache(what: pathlib.Path) -> None:
             os.close(file)
 
 
-def in_child(program: str, run: str, setting: Dict[str, Any], cap: int) -> Dict[str, Any]:
-    """What ``program --run run`` says of itself under a cap (0: none); "killed" where the cap ended it."""
+def in_child(
+    program: str, run: str, setting: Dict[str, Any], cap: int, patience: Optional[float] = None
+) -> Dict[str, Any]:
+    """What ``program --run run`` says of itself under a cap (0: none); "killed" where the cap ended it.
+
+    After `patience` seconds it is ended, and said to have taken as long.
+    """
     drop_cache(pathlib.Path(setting["dir"]))
     with memory_cap(cap) if cap else contextlib.nullcontext() as group:
         told = json.dumps({**setting, "group": str(group) if group else None})
-        child = subprocess.run(
-            [sys.executable, "-B", program, "--run", run], input=told, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+        try:
+            child = subprocess.run(
+                [sys.executable, "-B", program, "--run", run], input=told, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                text=True, timeout=patience,
+            )
+        except subprocess.TimeoutExpired:
+            return {"seconds": patience, "processor": patience, "late": True, "peak": None, "capped": group is not None}
         peak = _peak(group) if group else None
     if child.returncode == -9 and group is not None:
         return {"killed": True}

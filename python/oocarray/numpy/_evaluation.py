@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 
 def most_bytes(arrays: int) -> int:
     """Of a box, where each of so many arrays has a part of its size."""
-    return max(4096, min(_most_box_bytes, runtime().memory // (4 * (_threads + 1) * max(1, arrays))))
+    return max(4096, min(_most_box_bytes, runtime().memory // (2 * (_threads + 1) * max(1, arrays))))
 
 
 def cut(shape: Shape, itemsize: int, most: int, whole: Sequence[int] = ()) -> Iterator[Ranges]:
@@ -48,10 +48,13 @@ def cut(shape: Shape, itemsize: int, most: int, whole: Sequence[int] = ()) -> It
         yield tuple(range(i, min(i + s, n)) for i, s, n in zip(at, step, shape))
 
 
-def boxes_of(node: Node, whole: Sequence[int] = (), more: int = 1) -> Iterator[Ranges]:
+def box_bytes(node: Node, more: int = 1) -> int:
     """Of a node that is read, beside so many arrays `more` of its shape."""
-    stored = {id(leaf) for leaf in ready(node).leaves() if isinstance(leaf, Stored)}
-    return cut(node.shape, max(1, node.dtype.itemsize), most_bytes(len(stored) + more), whole)
+    return most_bytes(len({id(leaf) for leaf in ready(node).leaves() if isinstance(leaf, Stored)}) + more)
+
+
+def boxes_of(node: Node, whole: Sequence[int] = (), more: int = 1) -> Iterator[Ranges]:
+    return cut(node.shape, max(1, node.dtype.itemsize), box_bytes(node, more), whole)
 
 
 def over(boxes: Iterable[Ranges], nodes: Sequence[Node], work: Callable[[Ranges], Result]) -> Iterator[Result]:

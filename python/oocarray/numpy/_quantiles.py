@@ -19,7 +19,11 @@ from ._deferred import Deferred, deferred, is_small, node_of
 from ._manipulation import axes_of, moveaxis, permute_dims, reshape
 from ._nodes import Held, Node, Ranges, Stored, lengths
 
-_sample_size = 1 << 18
+
+def _sample_size() -> int:
+    """So that what lies around each wanted element has room, of arrays that are much larger than the budget."""
+    return max(1 << 16, min(1 << 22, runtime().memory // 128))
+
 
 #: The place of a quantile among n sorted elements; numpy.quantile has more methods.
 methods = ("linear", "lower", "higher", "nearest", "midpoint")
@@ -141,7 +145,7 @@ def _select(node: Node, n: int, ranks: List[int]) -> Any:
 
 def _sampled(node: Node, n: int) -> Optional[np.ndarray]:
     """Every so-manieth element, sorted; None where one of all is NaN."""
-    step = max(1, n // _sample_size)
+    step = max(1, n // _sample_size())
 
     def work(box: Ranges) -> np.ndarray:
         values = np.empty(lengths(box), node.dtype)
@@ -161,9 +165,9 @@ Bracket = Tuple[Any, Any]  #: the element lies between these, or is one of them;
 
 
 def _bracket(sample: np.ndarray, rank: int, n: int) -> Bracket:
-    """Where the element is, unless the sample is unlike the whole by more than eight of its standard deviations."""
+    """Where the element is, unless the sample is unlike the whole by more than five of its standard deviations."""
     at = rank / max(1, n - 1) * (sample.size - 1)
-    off = 4 * math.sqrt(sample.size) + 1
+    off = 2.5 * math.sqrt(sample.size) + 1
     lower, upper = math.floor(at - off), math.ceil(at + off)
     return sample[lower] if lower >= 0 else None, sample[upper] if upper < sample.size else None
 

@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, Optional, Tuple
 
 import numpy as np
 
+from .. import _passes
 from .._runtime import runtime
 from . import _evaluation
 from ._deferred import Deferred, deferred, is_small, node_of
@@ -67,23 +68,20 @@ def _reduced(x: Any, axis: Axes, keepdims: Any, dtype: Any, how: _Reduction) -> 
 def _of_region(node: Node, axes: Tuple[int, ...], outer: Ranges, dtype: np.dtype, how: _Reduction) -> np.ndarray:
     """The results whose indices, of the axes that are kept, are in `outer`."""
     region = tuple(range(n) if d in axes else r for d, (n, r) in enumerate(zip(node.shape, outer)))
-    boxes = _evaluation.cut(lengths(region), node.dtype.itemsize, _evaluation.most_bytes(3))
+    boxes = _evaluation.cut(lengths(region), node.dtype.itemsize, _evaluation.box_bytes(node, 0))
+    at_a_time = _evaluation.cache_bytes * (1 if node.now().inputs else 4)
 
     def work(local: Ranges) -> Tuple[Ranges, State]:
         box = tuple(r[p.start : p.stop] for r, p in zip(region, local))
-        state: Optional[State] = None
         key = tuple(range(1) if d in axes else p for d, p in enumerate(local))
-        if not node.now().inputs:
-            return key, how.of_part(node.part(box), axes, box)
         states: Dict[Any, State] = {}
-        for piece in _evaluation.cut(lengths(box), node.dtype.itemsize, _evaluation.cache_bytes):
+        for piece in _evaluation.cut(lengths(box), node.dtype.itemsize, at_a_time):
             part = tuple(r[p.start : p.stop] for r, p in zip(box, piece))
             at = tuple((0, 1) if d in axes else (p.start, p.stop) for d, p in enumerate(piece))
             mine = how.of_part(node.part(part), axes, part)
             states[at] = how.merge(states[at], mine) if at in states else mine
         if len(states) == 1:
-            (state,) = states.values()
-            return key, state
+            return key, next(iter(states.values()))
         example = next(iter(states.values()))
         whole = tuple(np.empty(lengths(key), s.dtype) for s in example)
         for at, mine in states.items():
@@ -116,7 +114,23 @@ def _of_sums(dtype: np.dtype, asked: Any) -> np.dtype:
     return np.dtype({"i": "int64", "b": "int64", "u": "uint64"}.get(dtype.kind, dtype))
 
 
+def _without_python(ufunc: np.ufunc, x: Any, axis: Axes, keepdims: Any, dtype: np.dtype) -> Any:
+    """Of all elements of an array as it is: a pass of the library; None where it has none."""
+    node = node_of(x)
+    if not isinstance(node, Stored) or node.shape != node.array.shape or len(axes_of(axis, len(node.shape))) < len(node.shape):
+        return None
+    if node.array._of_ranks or is_small(node) or ufunc is np.multiply or node.dtype.kind == "c" and ufunc is not np.add:
+        return None
+    if dtype != np.add.reduce(np.zeros(1, node.dtype)).dtype and ufunc is np.add:
+        return None
+    value = np.asarray(_passes.reduce(ufunc, node.array), dtype)
+    return deferred(Held(value.reshape((1,) * len(node.shape)) if keepdims else value))
+
+
 def _by_ufunc(ufunc: np.ufunc, x: Any, axis: Axes, keepdims: Any, dtype: np.dtype) -> Deferred:
+    whole = _without_python(ufunc, x, axis, keepdims, dtype)
+    if whole is not None:
+        return whole
     wide = _wide(dtype)
     return _reduced(
         x, axis, keepdims, dtype,
@@ -138,6 +152,9 @@ def prod(x: Any, /, *, axis: Axes = None, dtype: Any = None, keepdims: Any = Fal
 
 
 def _extreme(ufunc: np.ufunc, x: Any, axis: Axes, keepdims: Any) -> Deferred:
+    whole = _without_python(ufunc, x, axis, keepdims, node_of(x).dtype)
+    if whole is not None:
+        return whole
     return _reduced(
         x, axis, keepdims, node_of(x).dtype,
         _Reduction(lambda v, axes, _: (ufunc.reduce(v, axis=axes, keepdims=True),), lambda a, b: (ufunc(a[0], b[0]),)),
