@@ -118,7 +118,7 @@ def transpose(a: Array, b: Optional[Array] = None, axes: Optional[Sequence[int]]
     return _move(a, target, nothing, nothing, shape, order, True, given)
 
 
-def _box_of(view: View) -> Optional[Tuple[Array, List[int], List[int]]]:
+def box_of_view(view: View) -> Optional[Tuple[Array, List[int], List[int]]]:
     """The array of a view, its first element there, and of each dimension which one it is; None where it is no box."""
     arrays = [a for a in open_arrays() if a._core.same(view._keeper)]
     if not arrays or arrays[0].layout != "right" or arrays[0].ndim != view.ndim or arrays[0].dtype != view.dtype:
@@ -140,7 +140,7 @@ def _box_of(view: View) -> Optional[Tuple[Array, List[int], List[int]]]:
 
 def copy_of_view(b: Array, index: Any, view: View) -> bool:
     """Does ``b[index] = view`` where that is a transposition from one array to another; False where it is not."""
-    found = _box_of(view) if view._keeper is not None else None
+    found = box_of_view(view) if view._keeper is not None else None
     if found is None or found[2] == sorted(found[2]):
         return False
     a, lower, axes = found

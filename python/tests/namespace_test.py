@@ -276,6 +276,24 @@ def test_a_change_of_an_array_comes_after_the_results_that_need_it(beyond, budge
         results.clear()
 
 
+def test_a_change_of_an_operand_in_memory_comes_after_the_result(beyond):
+    a, p = beyond
+    x, row, rows = xp.asarray(a), a[0], np.ones((2000, 1000))
+    buffer = np.arange(1000.0)
+    for y, wanted in ((x + buffer, p + buffer), (x * xp.asarray(buffer), p * buffer), (x - row, p - p[0]), (x + rows, p + 1)):
+        buffer += 1
+        rows += 1
+        a[0] = a[0] + 1
+        assert np.array_equal(np.asarray(y), wanted)
+        buffer -= 1
+        rows -= 1
+        a[0] = p[0]
+        del y
+    part = x[1:, :] + a[:-1]  # a large view is what it is a part of
+    a[0] = 0.0
+    assert np.array_equal(np.asarray(part), p[1:] + p[:-1])
+
+
 def test_an_array_of_the_program_keeps_its_memory(beyond):
     a, p = beyond
     x = xp.asarray(a)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any, List, Optional, Tuple, Union
+from typing import Any, Optional, Tuple, Union
 
 import numpy as np
 
 from .. import _core
 from .._numbers import shape_of
 from ._deferred import Deferred, deferred, elementwise, node_of
-from ._dtypes import check_device, common_type
+from ._dtypes import check_device
 from ._manipulation import broadcast_to, expand_dims
-from ._nodes import Elementwise, Generated, Held, Node, Ranges, Shape, Stored
+from ._nodes import Generated, Held, Ranges
 
 Number = Union[bool, int, float, complex]
 

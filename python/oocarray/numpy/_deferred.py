@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import threading
-from typing import TYPE_CHECKING, Any, Optional, Tuple
+from typing import TYPE_CHECKING, Any, List, Optional, Tuple
 
 import numpy as np
 
@@ -12,9 +12,11 @@ from .. import _core, _pending
 from .._array import Array
 from .._attributes import Attributes
 from .._numbers import bytes_text
+from .._movement import box_of_view
 from .._runtime import runtime
+from .._view import View
 from . import _evaluation
-from ._nodes import Elementwise, Held, Node, Shape, Stored
+from ._nodes import Elementwise, Held, Node, Seen, Shape, Stored
 
 if TYPE_CHECKING:
     from .._runtime import Runtime
@@ -265,6 +267,9 @@ def deferred(node: Node) -> Deferred:
         if is_small(node):
             result._settle()
         else:
+            for leaf in node.leaves():
+                if isinstance(leaf, Held):
+                    leaf.keep()
             _pending.add(result)
     return result
 
@@ -276,8 +281,21 @@ def node_of(x: Any) -> Node:
     if isinstance(x, _core.ArrayBase):
         return Stored(x)  # type: ignore[arg-type]
     if isinstance(x, (np.ndarray, np.generic)):
-        return Held(np.asarray(x))
+        of_array = _node_of_view(x) if isinstance(x, View) and x.nbytes > runtime().small else None
+        return of_array or Held(np.asarray(x), is_programs=True)
     raise TypeError(f"{type(x).__name__} is no array: asarray() makes one of it")
+
+
+def _node_of_view(view: View) -> Optional[Node]:
+    """Of a large view the elements of its array, where it is a box of it; a copy of it would be as large."""
+    found = box_of_view(view) if view._keeper is not None else None
+    if found is None:
+        return None
+    array, lower, axes = found
+    places: List[Tuple[range, Optional[int]]] = [(range(lo, lo + 1), None) for lo in lower]
+    for k, (d, n) in enumerate(zip(axes, view.shape)):
+        places[d] = (range(lower[d], lower[d] + n), k)
+    return Seen(Stored(array), view.shape, places)
 
 
 def plain(x: Any) -> np.ndarray:
@@ -290,8 +308,9 @@ def in_memory(x: Any, function: str) -> np.ndarray:
     node = node_of(x)
     most = runtime().memory // 2
     if node.nbytes > most:
+        what = function if " " in function else f"{function}()"
         raise NotImplementedError(
-            f"{function if ' ' in function else function + '()'} takes all of an array into memory: {bytes_text(node.nbytes)} are more than half of the budget, "
+            f"{what} takes all of an array into memory: {bytes_text(node.nbytes)} are more than half of the budget, "
             f"{bytes_text(most)}: give the runtime more memory, or take it in parts"
         )
     return _evaluation.held(node)

@@ -7,8 +7,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
-from .._array import Array
-from ._deferred import Deferred, deferred, elementwise, node_of
+from ._deferred import Deferred, elementwise, node_of
 from ._nodes import Elementwise, Held, Node
 
 # Types and not dtypes, as numpy's: ``np.dtype("float64") == None`` is true.

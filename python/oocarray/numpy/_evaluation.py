@@ -13,14 +13,14 @@ import contextlib
 import itertools
 import math
 import os
-from typing import Any, Callable, Iterable, Iterator, List, Optional, Sequence, TypeVar
+from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, TypeVar
 
 import numpy as np
 
 from .._array import Array
 from .._errors import BudgetTooSmall
 from .._runtime import runtime
-from ._nodes import Held, Later, Node, Ranges, Seen, Shape, Stored, all_of, key_of, lengths
+from ._nodes import Held, Later, Node, Ranges, Seen, Shape, Stored, key_of, lengths
 from ._scratch import scratch
 
 cache_bytes = 256 << 10  #: of a piece

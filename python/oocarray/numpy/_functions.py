@@ -17,9 +17,9 @@ from .. import _core
 from .._numbers import bytes_text
 from .._runtime import runtime
 from . import _elementwise, _indexing, _manipulation, _ordering, _quantiles, _reductions, fft, linalg
-from ._deferred import Deferred, deferred, elementwise, is_small, node_of
-from ._dtypes import cast, is_scalar
-from ._nodes import Held, Node
+from ._deferred import Deferred, elementwise, node_of
+from ._dtypes import is_scalar
+from ._nodes import Held
 
 
 class _OtherCall(Exception):

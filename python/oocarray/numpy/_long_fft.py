@@ -16,7 +16,7 @@ import numpy as np
 
 from .._runtime import runtime
 from . import _evaluation
-from ._deferred import Deferred, deferred
+from ._deferred import Deferred
 from ._manipulation import permute_dims, reshape
 from ._nodes import Elementwise, Generated, Joined, Node, Ranges, Seen, Stored
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ._deferred import Deferred, deferred, in_memory, node_of, plain
 from ._dtypes import cast, common_type
-from ._nodes import Held, Joined, Node, Seen, Shape, Stored, Taken, all_of
+from ._nodes import Held, Joined, Node, Seen, Shape, Stored, Taken
 
 Axes = Union[int, Sequence[int]]
 

@@ -106,13 +106,18 @@ class Node:
 
 
 class Held(Node):
-    """An array in memory, which nobody changes."""
+    """An array in memory, which nobody changes; one that the program may change is copied where others keep the node."""
 
-    __slots__ = ("values",)
+    __slots__ = ("values", "is_programs")
 
-    def __init__(self, values: np.ndarray) -> None:
+    def __init__(self, values: np.ndarray, is_programs: bool = False) -> None:
         super().__init__(values.shape, values.dtype)
-        self.values = values
+        self.values, self.is_programs = values, is_programs
+
+    def keep(self) -> None:
+        """It will be needed later."""
+        if self.is_programs:
+            self.values, self.is_programs = np.array(self.values, subok=False), False
 
     def make(self, ranges: Ranges, parts: List[np.ndarray]) -> np.ndarray:
         return self.values[key_of(ranges)]

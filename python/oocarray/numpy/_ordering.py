@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import namedtuple
-from typing import Any, Optional, Tuple
+from typing import Any, Tuple
 
 import numpy as np
 
@@ -15,10 +15,10 @@ from .. import _order
 from .._runtime import runtime
 from . import _evaluation
 from ._collecting import collected
-from ._deferred import Deferred, deferred, elementwise, in_memory, is_small, node_of, plain
+from ._deferred import Deferred, deferred, elementwise, in_memory, is_small, node_of
 from ._dtypes import cast, common_type, is_scalar, nodes_of
-from ._manipulation import axis_of, flip, moveaxis, reshape
-from ._nodes import Elementwise, Generated, Held, Joined, Node, Ranges, Seen, Stored, key_of, lengths
+from ._manipulation import axis_of, moveaxis, reshape
+from ._nodes import Elementwise, Generated, Held, Joined, Node, Seen, Stored
 from ._scratch import scratch
 
 _Unique = namedtuple("_Unique", ["values", "indices", "inverse_indices", "counts"])

@@ -34,14 +34,18 @@ def _own() -> Store:
                 f"'{folder}', where results go, is not this user's alone: say where else, as Runtime(scratch='local:/disk/scratch')"
             ) from None
     # One worker for each 16 MiB: its transfer buffers are part of the budget.
-    return open_store("local:" + folder, workers=1 if runtime().memory < 32 << 20 else 0, staging=min(256 << 10, runtime().memory >> 4))
+    memory = runtime().memory
+    return open_store("local:" + folder, workers=1 if memory < 32 << 20 else 0, staging=min(256 << 10, memory >> 4))
 
 
 def store() -> Store:
     """Where results go."""
     rt = runtime()
+    beside = None if rt._scratch_url else _beside()
+    if beside is not None:
+        return beside
     if rt._scratch is None:
-        rt._scratch = open_store(rt._scratch_url) if rt._scratch_url else (_beside() or _own())
+        rt._scratch = open_store(rt._scratch_url) if rt._scratch_url else _own()
     return rt._scratch
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from .._array import Array
 from .._runtime import runtime
 from . import _evaluation
-from ._nodes import Held, Later, Node, Ranges, Stored, key_of, lengths
+from ._nodes import Held, Later, Node, Ranges, Stored, lengths
 from ._scratch import scratch
 
 

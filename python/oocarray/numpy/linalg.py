@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import math
 from collections import namedtuple
-from typing import Any, Optional, Sequence, Tuple, Union
+from typing import Any, Tuple
 
 import numpy as np
 
 from .. import _product
 from .._runtime import runtime
 from . import _evaluation, _tall
-from ._deferred import Deferred, deferred, elementwise, in_memory, is_small, node_of
+from ._deferred import Deferred, deferred, in_memory, is_small, node_of
 from ._dtypes import cast, common_type
 from ._elementwise import abs as _abs, conj, multiply, pow as _pow, sqrt  # type: ignore[attr-defined]
-from ._manipulation import axis_of, broadcast_to, diagonal_of, expand_dims, matrix_transpose, permute_dims, reshape
+from ._manipulation import axis_of, diagonal_of, expand_dims, matrix_transpose, permute_dims, reshape
 from ._nodes import Held, Node, Ranges, Stored, key_of, lengths
 from ._reductions import count_nonzero, max as _max, min as _min, sum as _sum
 from ._scratch import scratch
