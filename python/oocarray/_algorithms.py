@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Sequence, Tuple, Union, cast
 
-from . import _core
+from . import _core, _pending
 from ._numbers import flag, parse_bytes, small_count
 
 if TYPE_CHECKING:
@@ -73,6 +73,8 @@ def in_c_order(a: "Array", what: str) -> None:
 
 
 def writable(a: "Array") -> "Array":
+    """An array that is about to be written."""
     if not a.writable:
         raise ValueError(f"array '{a.path}' is open for reading only: open it with mode='r+'")
+    _pending.before_change(a)
     return a

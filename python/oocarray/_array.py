@@ -261,7 +261,6 @@ class Array(Protocols):
             cannot be written back, as on a disk that is full.
         IndexError, ValueError, TypeError
         """
-        _pending.before_change(self)
         _transfer.write(self, key, values)
 
     # --- many elements by their indices
@@ -330,7 +329,6 @@ class Array(Protocols):
         `fid` is a path, or whatever has ``readinto``, which is read from where it stands.  Raises EOFError if it ends too
         early.
         """
-        _pending.before_change(self)
         _raw_bytes.from_file(self, fid, box)
 
     # --- hints

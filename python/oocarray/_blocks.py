@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 @contextlib.contextmanager
 def pinned(array: "Array", box: Any, write: bool) -> Iterator[np.ndarray]:
     """See `Array.pin`."""
+    if write:
+        writable(array)
     if not isinstance(box, tuple):
         box = (box,)
     lower, upper = array._core_box(box)

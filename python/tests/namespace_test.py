@@ -1,6 +1,7 @@
 """oocarray.numpy: results are NumPy's, in the memory and the passes that are promised."""
 
 import gc
+import io
 import os
 import random
 import subprocess
@@ -253,18 +254,50 @@ def test_an_array_of_the_namespace_has_methods_of_numpys_names(beyond, budget):
         x.nothing
 
 
+def test_what_numpy_knows_and_the_namespace_does_not_is_numpys(store, budget):
+    rng = np.random.default_rng(17)
+    p = rng.integers(-5, 5, (1000, 1000)).astype(float)
+    p[3:9, ::7] = np.nan
+    a = store.create("a", p.shape, block="64KiB")
+    a.write(..., p)
+    assert np.array_equal(np.unique(a), np.unique(p), equal_nan=True)
+    made, wanted = np.unique(a, return_counts=True), np.unique(p, return_counts=True)
+    assert np.array_equal(made[0], wanted[0], equal_nan=True) and np.array_equal(made[1], wanted[1])
+    assert np.array_equal(np.unique(a, return_index=True)[1], np.unique(p, return_index=True)[1])
+    assert np.mean(a, where=p > 2) == np.mean(p, where=p > 2) and np.max(a, where=p > 2, initial=0) == 4
+    assert np.array_equal(np.nansum(a, axis=0), np.nansum(p, axis=0))
+    c = store.create("c", p.shape, "c16", block="64KiB")
+    c.write(..., p + 1j)
+    assert np.isclose(np.nan_to_num(np.var(c[:3])), np.var((p + 1j)[:3])) and np.isclose(np.std(c, axis=0)[1], np.std(p + 1j, axis=0)[1])
+    b = store.create("b", (2000, 2000), "i1", block="64KiB")
+    assert (b + np.int64(1000)).dtype == (np.zeros(2, "i1") + np.int64(1000)).dtype
+    assert np.asarray(b + np.int64(1000)).max() == 1000
+
+
+def test_an_assignment_from_a_part_of_the_same_array_takes_what_was_there(beyond):
+    a, p = beyond
+    x = xp.asarray(a)
+    x[1:, :] = a[:-1]
+    p[1:] = p[:-1].copy()
+    assert np.array_equal(np.asarray(a), p)
+    x[:, ::-1] = x
+    assert np.array_equal(np.asarray(a), p[:, ::-1])
+
+
 def test_small_results_of_numpys_own_functions_are_numpys(store, budget):
     a = store.create("a", (3, 4), fill=2.0)
     assert type(a + 1) is np.ndarray and type(np.sum(a, axis=0)) is np.ndarray and isinstance(a.mean(axis=1), np.ndarray)
     assert type(xp.sum(a)) is xp.Deferred and type(a + xp.ones(4)) is xp.Deferred
 
 
-def test_a_change_of_an_array_comes_after_the_results_that_need_it(beyond, budget):
+def test_a_change_of_an_array_comes_after_the_results_that_need_it(beyond, store, budget):
     a, p = beyond
     results = []
     for change in (
         lambda: a.__setitem__(0, 7.0), lambda: a.write(np.s_[1, :], np.ones(1000)), lambda: a.scatter(([2], [3]), [5.0]),
-        lambda: a.accumulate(([2], [4]), [5.0]), lambda: xp.asarray(a).__setitem__((3, slice(None)), xp.zeros(1000)),
+        lambda: a.accumulate(([2], [4]), [5.0]), lambda: ooc.transform(np.negative, a, out=a), lambda: ooc.sort(a, axis=None),
+        lambda: a.fromfile(io.BytesIO(bytes(8000)), box=np.s_[5:6]), lambda: next(a.tiles(write=True))[1].fill(3),
+        lambda: ooc.copy(store.create("c", a.shape, fill=4.0), a), lambda: xp.asarray(a).__setitem__((3, slice(None)), xp.zeros(1000)),
     ):
         y = xp.asarray(a) * 2
         before = np.array(a)

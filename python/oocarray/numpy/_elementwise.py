@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, Optional, Tuple
 
 import numpy as np
 
+from . import _evaluation
 from ._deferred import Deferred, elementwise, node_of
 from ._dtypes import cast, common_type, is_scalar, nodes_of
 from ._nodes import Held
@@ -197,7 +198,8 @@ def ufunc_result(ufunc: np.ufunc, inputs: Any, named: Dict[str, Any]) -> Optiona
     if ufunc.nout != 1 or ufunc.signature is not None or not set(named) <= {"dtype", "casting"}:
         return None
     arrays = [x if is_scalar(x) else node_of(x) for x in inputs]
-    example = [np.ones((1,) * len(x.shape), x.dtype) if not is_scalar(x) else x for x in arrays]
+    # Of what has no dimensions the value: NumPy 1 chooses the type by it.
+    example = [x if is_scalar(x) else np.ones((1,) * len(x.shape), x.dtype) if x.shape else _evaluation.held(x) for x in arrays]
     dtype = np.asarray(ufunc(*example, **named)).dtype
 
     def f(*parts: np.ndarray) -> Any:

@@ -8,6 +8,7 @@ the array, as NumPy does it.
 from __future__ import annotations
 
 import builtins
+import inspect
 import warnings
 from typing import Any, Callable, Dict, Optional, Tuple
 
@@ -16,7 +17,7 @@ import numpy as np
 from .. import _core
 from .._numbers import bytes_text
 from .._runtime import runtime
-from . import _elementwise, _indexing, _manipulation, _ordering, _quantiles, _reductions, fft, linalg
+from . import _creation, _elementwise, _indexing, _manipulation, _ordering, _quantiles, _reductions, fft, linalg
 from ._deferred import Deferred, elementwise, node_of
 from ._dtypes import is_scalar
 from ._nodes import Held
@@ -49,7 +50,7 @@ def is_large(x: Any) -> bool:
 def _reduction(f: Callable[..., Any], with_type: bool = False, renamed: Optional[Dict[str, str]] = None) -> Callable[..., Any]:
     def call(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, **more: Any) -> Any:
         named = {(renamed or {}).get(k, ""): v for k, v in more.items()}
-        if out is not None or "" in named or (dtype is not None and not with_type):
+        if out is not None or "" in named or (dtype is not None and not with_type) or (renamed and a.dtype.kind == "c"):
             raise _OtherCall
         if with_type and dtype is not None:
             named["dtype"] = dtype
@@ -108,7 +109,7 @@ def _stack(arrays: Any, axis: Any = 0, out: Any = None, **more: Any) -> Any:
 
 
 def _array_or_number(x: Any) -> Any:
-    return x if is_scalar(x) or isinstance(x, _core.ArrayBase) else np.asarray(x)
+    return x if is_scalar(x) or isinstance(x, (_core.ArrayBase, np.ndarray)) else np.asarray(x)
 
 
 def _where(condition: Any, *choice: Any) -> Any:
@@ -125,9 +126,15 @@ def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **more:
 
 
 def _unique(ar: Any, return_index: Any = False, return_inverse: Any = False, return_counts: Any = False, **more: Any) -> Any:
-    if return_index or return_inverse or more:
+    if return_index or return_inverse or more or ar.dtype.kind == "c":
         raise _OtherCall
-    return _ordering.unique_counts(ar) if return_counts else _ordering.unique_values(ar)
+    values, counts = _ordering.unique_counts(ar) if return_counts else (_ordering.unique_values(ar), None)
+    nans = int(_reductions.count_nonzero(_elementwise.isnan(values))) if values.dtype.kind == "f" else 0  # type: ignore[attr-defined]
+    if nans > 1:  # which come last, and are one to NumPy
+        values = values[: values.shape[0] - nans + 1]
+        if counts is not None:
+            counts = _manipulation.concat([counts[: values.shape[0] - 1], _creation.asarray([nans])])
+    return values if counts is None else (values, counts)
 
 
 def _quantile(scale: float) -> Callable[..., Any]:
@@ -294,6 +301,10 @@ def attribute_of_deferred(a: Deferred, name: str) -> Any:
 def _called(f: Optional[Callable[..., Any]], arguments: Tuple[Any, ...], named: Dict[str, Any]) -> Any:
     """NotImplemented where there is no counterpart."""
     if f is None:
+        return NotImplemented
+    try:
+        inspect.signature(f).bind(*arguments, **named)
+    except TypeError:  # NumPy has more arguments
         return NotImplemented
     try:
         return result_of(f(*arguments, **named))

@@ -15,6 +15,7 @@ from ._dtypes import cast, is_scalar
 from ._elementwise import where
 from ._manipulation import axis_of, broadcast_to, reshape
 from ._nodes import Elementwise, Held, Node, Seen, Shape, Stored, Taken, within
+from ._scratch import scratch
 
 
 def _is_array(key: Any) -> Any:
@@ -161,6 +162,8 @@ def assign(x: Deferred, key: Any, value: Any) -> None:
         return
     target = _changing(x)
     into = Stored(target, x.shape)
+    if _meets(node, into):  # as a view of the same array, whose other elements change meanwhile
+        node = Stored(_evaluation.stored(node, scratch(node.shape, node.dtype)))
     _evaluation.write(node, into, lambda box: tuple(base if d is None else within(base, box[d]) for base, d in places))
 
 
