@@ -41,9 +41,9 @@ class Array(Protocols):
     with the last one the array.
 
     What `numpy.ndarray` has by name, an array has too: ``a.T``, ``a.sum()``, ``a.reshape(3, 2)``, ``a.astype("f4")``.
-    `sum`, `min`, `max`, `mean`, `var`, `std`, `any`, `all`, `argmin` and `argmax` of all elements are passes in bounded
-    memory, as those of this package.  All else is what ``a[...]`` has: a view of the array's memory, or a copy in
-    ordinary memory, beside the budget, where NumPy makes one.
+    Reductions of all elements, and of large arrays reductions along axes, sorts, `astype`, `copy` and arithmetic, are those of
+    `oocarray.numpy`: small results are NumPy's, large ones arrays in a store.  All else is what ``a[...]`` has: a view of the
+    array's memory, or a copy in ordinary memory, beside the budget, where NumPy makes one.
 
     A touch of elements that cannot be read ends the process; `read` and `write` copy, and raise instead.
 

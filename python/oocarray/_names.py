@@ -1,19 +1,19 @@
 """The names of `numpy.ndarray` on arrays.
 
-What goes over all elements and gives one number is a pass of `oocarray._algorithms`: each block is read once, nothing of
-the size of the array is made, and a block that cannot be read is an exception.  All else is what ``a[...]`` has by that
-name, and what makes a copy there (`astype`, `copy`, `flatten`, `tobytes`, `tolist`, reductions along an axis of what is
-computed first) makes it in ordinary memory, beside the budget.
+Reductions, sorts and copies of large arrays go to `oocarray.numpy`, reductions of all elements of small ones, too: each block
+is read once, nothing of the size of the array is made in ordinary memory, and a block that cannot be read is an exception.  All
+else is what ``a[...]`` has by that name, and what makes a copy there (`flatten`, `tobytes`, `tolist`) makes it in ordinary
+memory, beside the budget.
 """
 
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Tuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from . import _core, _passes
+from . import _core
 from ._numbers import bytes_text
 from ._view import View
 
@@ -23,72 +23,6 @@ if TYPE_CHECKING:
 #: Not these: what hands the memory itself on, which the kernel cannot read.
 _not_here = {"base", "ctypes", "data", "setflags"}
 names = frozenset(n for n in dir(np.ndarray) if not n.startswith("_")) - _not_here
-
-
-def _wide(a: "Array") -> np.dtype:
-    """In which to compute: double precision at least."""
-    return np.result_type(a.dtype, np.float64)
-
-
-def _mean_in_wide(a: "Array") -> Any:
-    wide = _wide(a)
-    return _passes.reduce(np.add, a, dtype=None if a.dtype == wide else wide) / a.size
-
-
-def _mean(a: "Array") -> Any:
-    mean = _mean_in_wide(a)
-    return a.dtype.type(mean) if a.dtype.kind in "fc" else mean
-
-
-def _var(a: "Array") -> Any:
-    mean, wide = _mean_in_wide(a), _wide(a)
-
-    def squares(x: np.ndarray) -> Any:
-        d = np.subtract(x, mean, dtype=wide)
-        return np.vdot(d, d).real
-
-    var = np.sum(_passes.over_pieces(a, squares)) / a.size
-    return np.empty(0, a.dtype).real.dtype.type(var) if a.dtype.kind in "fc" else var
-
-
-def _std(a: "Array") -> Any:
-    return np.sqrt(_var(a))
-
-
-def _first(a: "Array", which: Callable[..., Any]) -> Any:
-    """The number of the element that `which` chooses, the first of them."""
-    found: List[Tuple[int, Any]] = []
-
-    def best(x: np.ndarray) -> Tuple[int, int, Any]:
-        k = int(which(x))
-        return x.size, k, x[k]
-
-    before = 0
-    for size, k, value in _passes.over_pieces(a, best):
-        found.append((before + k, value))
-        before += size
-    return np.intp(found[int(which(np.array([value for _, value in found])))][0])
-
-
-_in_one_pass: Dict[str, Callable[["Array"], Any]] = {
-    "sum": _passes.sum,
-    "min": _passes.min,
-    "max": _passes.max,
-    "mean": _mean,
-    "var": _var,
-    "std": _std,
-    "any": lambda a: np.bool_(any(_passes.over_pieces(a, np.any))),
-    "all": lambda a: np.bool_(all(_passes.over_pieces(a, np.all))),
-    "argmin": lambda a: _first(a, np.argmin),
-    "argmax": lambda a: _first(a, np.argmax),
-}
-
-
-def _can_pass(a: "Array", name: str) -> bool:
-    if a._of_ranks or a.dtype.kind not in "biufc":  # a call of one rank would wait for the others
-        return False
-    in_c_order = a._order == 1 and a.layout == "right"  # so pieces follow each other
-    return in_c_order or not name.startswith("arg")
 
 
 def plain(x: Any) -> Any:
@@ -116,8 +50,6 @@ def attribute(a: "Array", name: str) -> Any:
         return _without_keeper(getattr(a._view(), name))
 
     def call(*arguments: Any, **named: Any) -> Any:
-        if not arguments and not named and (one_pass := _in_one_pass.get(name)) and _can_pass(a, name):
-            return one_pass(a)
         from .numpy import _functions
 
         large = _functions.method(a, name, arguments, named)

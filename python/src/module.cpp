@@ -108,8 +108,8 @@ void bind_errors(py::module_& m) {
 
 PYBIND11_MODULE(_core, m) {
   m.doc() = "The compiled part of the package oocarray.";
-  // Here, by one thread: pybind11 imports NumPy's C API at its first use, in a static variable that another thread would
-  // wait for with the interpreter's lock, which the import lets go of and needs again.
+  // Here, by one thread: pybind11 imports NumPy's C API at its first use, in a static variable that another thread
+  // would wait for with the interpreter's lock, which the import lets go of and needs again.
   static_cast<void>(pybind11::detail::npy_api::get());
   ooc::python::bind_errors(m);
   ooc::python::bind_runtime(m);

@@ -40,17 +40,20 @@ def result_of(x: Any) -> Any:
     return now.values[()] if now.values.ndim == 0 else now.values
 
 
+def is_of_numbers(x: Any) -> bool:
+    """Whether an array is one for the functions here; what ranks share is not, as one of them would wait for the others."""
+    return bool(x.dtype.kind in "biufc" and x.dtype.isnative and not x._of_ranks)
+
+
 def is_large(x: Any) -> bool:
-    """Whether an array is one for the functions here: of numbers, and more than is kept in ordinary memory."""
-    if not isinstance(x, _core.ArrayBase):
-        return False
-    return bool(x.nbytes > runtime().small and x.dtype.kind in "biufc" and x.dtype.isnative and not x._of_ranks)  # type: ignore[attr-defined]
+    """Whether it is more than is kept in ordinary memory, besides."""
+    return isinstance(x, _core.ArrayBase) and x.nbytes > runtime().small and is_of_numbers(x)  # type: ignore[attr-defined]
 
 
 def _reduction(f: Callable[..., Any], with_type: bool = False, renamed: Optional[Dict[str, str]] = None) -> Callable[..., Any]:
     def call(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, **more: Any) -> Any:
         named = {(renamed or {}).get(k, ""): v for k, v in more.items()}
-        if out is not None or "" in named or (dtype is not None and not with_type) or (renamed and a.dtype.kind == "c"):
+        if out is not None or "" in named or (dtype is not None and not with_type):
             raise _OtherCall
         if with_type and dtype is not None:
             named["dtype"] = dtype
@@ -263,6 +266,8 @@ def _squeeze(a: Any, axis: Any = None) -> Any:
     return _manipulation.squeeze(a, tuple(d for d, n in enumerate(a.shape) if n == 1) if axis is None else axis)
 
 
+_reductions_by_name = {"all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "std", "sum", "var"}
+
 #: What an array of the namespace has by NumPy's names beside that.
 _of_deferred: Dict[str, Callable[..., Any]] = {
     **_methods,
@@ -322,9 +327,13 @@ def function(which: Any, arguments: Tuple[Any, ...], named: Dict[str, Any]) -> A
 
 
 def method(a: Any, name: str, arguments: Tuple[Any, ...], named: Dict[str, Any]) -> Any:
-    """What ``a.name(...)`` gives for a large array; NotImplemented where it is for NumPy itself."""
+    """What ``a.name(...)`` gives for a large array; NotImplemented where it is for NumPy itself.
+
+    A reduction of all elements of a small one is done here, too, so that a block that cannot be read is an exception.
+    """
     counterpart: Any = _methods.get(name)
-    return _called(counterpart, (a, *arguments), named) if is_large(a) else NotImplemented
+    whole = name in _reductions_by_name and not arguments and not named and a.size > 0 and is_of_numbers(a)
+    return _called(counterpart, (a, *arguments), named) if whole or is_large(a) else NotImplemented
 
 
 def ufunc(of: np.ufunc, how: str, inputs: Tuple[Any, ...], named: Dict[str, Any]) -> Any:

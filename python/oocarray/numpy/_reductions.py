@@ -226,23 +226,26 @@ def std(x: Any, /, *, axis: Axes = None, correction: float = 0.0, keepdims: Any 
     return _spread(x, axis, correction, keepdims, np.sqrt)
 
 
+def _squares(d: np.ndarray) -> Any:
+    return d.real * d.real + d.imag * d.imag if d.dtype.kind == "c" else d * d
+
+
 def _spread(x: Any, axis: Axes, correction: float, keepdims: Any, of_var: Callable[[Any], Any]) -> Deferred:
     node = node_of(x)
-    if node.dtype.kind == "c":
-        raise TypeError("the variance of complex numbers is not defined in the standard: take it of real() and imag()")
-    result, n = node.dtype if node.dtype.kind == "f" else np.dtype(np.float64), _count(node, axis)
+    result, n = np.empty(0, node.dtype if node.dtype.kind in "fc" else np.float64).real.dtype, _count(node, axis)
+    wide = np.result_type(node.dtype, np.float64)
 
     def of_part(v: np.ndarray, axes: Tuple[int, ...], _: Ranges) -> State:
         count = math.prod(v.shape[a] for a in axes)
         with np.errstate(all="ignore"):
-            average = np.asarray(np.sum(v, axis=axes, dtype=np.float64, keepdims=True) / np.float64(count))
-            d = np.asarray(np.subtract(v, average, dtype=np.float64))
-            squares = np.asarray(np.sum(np.square(d, out=d), axis=axes, keepdims=True))
-        return np.full_like(average, count), average, squares
+            average = np.asarray(np.sum(v, axis=axes, dtype=wide, keepdims=True) / np.float64(count))
+            d = np.asarray(np.subtract(v, average, dtype=wide))
+            squares = np.asarray(np.sum(_squares(d), axis=axes, keepdims=True))
+        return np.full(average.shape, count, np.float64), average, squares
 
     def merge(a: State, b: State) -> State:
         count, d = a[0] + b[0], b[1] - a[1]
-        return count, a[1] + d * (b[0] / count), a[2] + b[2] + d * d * (a[0] * b[0] / count)
+        return count, a[1] + d * (b[0] / count), a[2] + b[2] + _squares(d) * (a[0] * b[0] / count)
 
     def end(state: State) -> Any:
         with np.errstate(all="ignore"):
