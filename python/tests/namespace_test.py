@@ -266,6 +266,11 @@ def test_what_numpy_knows_and_the_namespace_does_not_is_numpys(store, budget):
     assert np.array_equal(np.unique(a, return_index=True)[1], np.unique(p, return_index=True)[1])
     assert np.mean(a, where=p > 2) == np.mean(p, where=p > 2) and np.max(a, where=p > 2, initial=0) == 4
     assert np.array_equal(np.nansum(a, axis=0), np.nansum(p, axis=0))
+    i = store.create("i", p.shape, "i4", block="64KiB")
+    i.write(..., np.nan_to_num(p).astype("i4"))
+    q = np.nan_to_num(p).astype("i4")
+    assert np.array_equal(np.dot(i, np.arange(1000)), q @ np.arange(1000)) and np.array_equal(i @ q[:, :3], q @ q[:, :3])
+    assert np.clip(i, 0.5, 2.5).dtype == np.float64 and np.array_equal(np.clip(i, 0, 2), np.clip(q, 0, 2))
     c = store.create("c", p.shape, "c16", block="64KiB")
     c.write(..., p + 1j)
     assert np.isclose(np.nan_to_num(np.var(c[:3])), np.var((p + 1j)[:3])) and np.isclose(np.std(c, axis=0)[1], np.std(p + 1j, axis=0)[1])

@@ -123,7 +123,8 @@ def _where(condition: Any, *choice: Any) -> Any:
 
 def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **more: Any) -> Any:
     bounds = [a_min, a_max]
-    if out is not None or more or not all(b is None or is_scalar(b) for b in bounds):
+    whole = a.dtype.kind in "biu"  # NumPy makes floats of them where a bound is one
+    if out is not None or more or not all(b is None or isinstance(b, int if whole else (int, float)) for b in bounds):
         raise _OtherCall
     return _elementwise.clip(a, *bounds)
 
@@ -313,7 +314,7 @@ def _called(f: Optional[Callable[..., Any]], arguments: Tuple[Any, ...], named: 
         return NotImplemented
     try:
         return result_of(f(*arguments, **named))
-    except _OtherCall:
+    except (_OtherCall, NotImplementedError):  # what would need all of it in memory NumPy does on the view
         return NotImplemented
 
 
@@ -341,7 +342,7 @@ def ufunc(of: np.ufunc, how: str, inputs: Tuple[Any, ...], named: Dict[str, Any]
     if how != "__call__" or not isinstance(of, np.ufunc) or not builtins.any(is_large(i) for i in inputs):
         return NotImplemented
     if of is np.matmul and not named and builtins.all(np.ndim(i) in (1, 2) for i in inputs) and is_large(inputs[0]):
-        return result_of(linalg.matmul(*map(_array_or_number, inputs)))
+        return _called(linalg.matmul, tuple(map(_array_or_number, inputs)), {})
     given = [_array_or_number(i) for i in inputs]
     if builtins.any(not is_scalar(g) and g.dtype.kind not in "biufc" for g in given):
         return NotImplemented
