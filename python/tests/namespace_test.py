@@ -403,6 +403,20 @@ def test_without_a_store_results_go_to_one_of_this_user(monkeypatch):
         del x
 
 
+def test_a_shape_of_a_shape_is_no_copy(beyond, budget):
+    a, p = beyond
+    x, read, written = passes(budget, a, lambda: xp.reshape(xp.reshape(xp.asarray(a), (-1, 500)), (500, 4000)))
+    assert read == written == 0 and np.array_equal(np.asarray(x), p.reshape(500, 4000))
+
+
+def test_what_has_no_dimensions_may_be_rolled_and_reshaped(store):
+    with ooc.Runtime(memory="1MiB", block="64KiB", small=0):
+        x = xp.roll(xp.asarray(7) + 1, 3)
+        assert x.shape == () and xp.reshape(x, (-1,)).shape == (1,) and int(xp.reshape(x, (1, 1))[0, 0]) == 8
+        del x
+        gc.collect()
+
+
 def test_only_versions_of_the_standard_that_are_known_have_a_namespace(store, budget):
     a = store.create("a", 3)
     assert a.__array_namespace__() is xp and xp.asarray(a).__array_namespace__(api_version="2022.12") is xp

@@ -165,7 +165,10 @@ def reshape(x: Any, /, shape: Sequence[int], *, copy: Optional[bool] = None) -> 
         return Deferred(Held(values.copy() if copy else values))
     if to == node.shape:
         return deferred(Seen(node, to, [(range(n), d) for d, n in enumerate(to)])) if copy else Deferred(node)
-    array = (x if isinstance(x, Deferred) else Deferred(node))._array()
+    if isinstance(node, Stored):  # in another shape already, perhaps
+        array = node.array
+    else:
+        array = (x if isinstance(x, Deferred) else Deferred(node))._array()
     if array._order != 1 or array.layout != "right":
         if copy is False:
             raise ValueError(f"array '{array.path}' does not lie in C's order: copy=False cannot be")
