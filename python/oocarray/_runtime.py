@@ -130,6 +130,8 @@ class Runtime:
                 return
             for array in list(self._arrays.values()):
                 array.close()
+            for core in _core.open_arrays():  # which only views refer to any more
+                core.close()
             self._scratch = None
             self._core.close()
             if _current is self:

@@ -312,6 +312,18 @@ def test_under_a_limit_of_addresses_an_array_works_or_is_refused_with_the_remedy
         assert p.stderr.startswith("refused: array 'a'") and "(ulimit -v)" in p.stderr and "raise that limit" in p.stderr
 
 
+def test_a_view_that_has_outlived_its_array_keeps_the_runtime(tmp_path):
+    import oocarray as ooc
+
+    rt = ooc.Runtime(memory="4MiB")
+    v = ooc.create(f"local:{tmp_path}/s", "a", 1000, fill=2.0)[...]  # nothing else refers to the array
+    with pytest.raises(BufferError, match="'a'"):
+        rt.close()
+    assert v.sum() == 2000
+    del v
+    rt.close()
+
+
 def test_the_first_views_may_be_made_by_several_threads_at_once(tmp_path):
     program = """
 import sys, threading, oocarray as ooc

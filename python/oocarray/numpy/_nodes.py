@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Optional, Seque
 
 import numpy as np
 
+from .._errors import BudgetTooSmall
+
 if TYPE_CHECKING:
     from .._array import Array
 
@@ -336,7 +338,10 @@ class Taken(Node):
             for d, (r, n) in enumerate(zip(ranges, scattered.shape)):
                 at = numbers if d == self.axis else np.arange(r.start, r.stop, r.step)
                 place = place * n + at.reshape((-1,) + (1,) * (len(ranges) - 1 - d))
-            return np.asarray(scattered.array.gather(place))
+            try:
+                return np.asarray(scattered.array.gather(place))
+            except BudgetTooSmall:  # others have pinned it: the elements come when they are touched
+                return np.asarray(scattered.whole().reshape(-1)[place])
         there = np.concatenate([np.arange(run.start, run.stop) for run in runs])
         at = np.searchsorted(there, numbers)
         return np.take(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=self.axis), at, axis=self.axis)
