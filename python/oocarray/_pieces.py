@@ -14,9 +14,9 @@ def most_piece_bytes() -> int:
     return min(64 << 20, runtime().memory // 16)
 
 
-def grown(grain: Sequence[int], extents: Sequence[int], itemsize: int) -> List[int]:
-    """The shape of as many grains, one after the other in C's order, as are of a useful size; one at least."""
-    most, shape = most_piece_bytes(), list(grain)
+def grown(grain: Sequence[int], extents: Sequence[int], itemsize: int, most: Optional[int] = None) -> List[int]:
+    """The shape of as many grains, one after the other in C's order, as are of a useful size, or of `most` bytes; one at least."""
+    most, shape = most_piece_bytes() if most is None else most, list(grain)
     for d in reversed(range(len(shape))):
         fits = max(1, most // max(1, math.prod(shape) * itemsize))
         shape[d] *= max(1, min(fits, -(-extents[d] // shape[d])))
@@ -25,10 +25,12 @@ def grown(grain: Sequence[int], extents: Sequence[int], itemsize: int) -> List[i
     return shape
 
 
-def pieces(box: Box, itemsize: int, grain: Optional[Sequence[int]] = None) -> Iterator[Box]:
+def pieces(
+    box: Box, itemsize: int, grain: Optional[Sequence[int]] = None, most: Optional[int] = None
+) -> Iterator[Box]:
     """The box in parts that share no grain, as a chunk of a file; without one, parts that follow each other in C's order."""
     grain = (1,) * len(box) if grain is None else grain
     first = [b.start // g * g for b, g in zip(box, grain)]
-    step = grown(grain, [b.stop - f for b, f in zip(box, first)], itemsize)
+    step = grown(grain, [b.stop - f for b, f in zip(box, first)], itemsize, most)
     for at in itertools.product(*(range(f, b.stop, s) for f, b, s in zip(first, box, step))):
         yield tuple(slice(max(i, b.start), min(i + s, b.stop)) for i, s, b in zip(at, step, box))

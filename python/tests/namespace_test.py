@@ -174,6 +174,8 @@ def test_quantiles_of_all_elements_are_exact_in_two_readings(store, budget, kind
     made, read, written = passes(budget, a, lambda: np.quantile(a, q))
     assert np.array_equal(made, np.quantile(p, q)) and made.dtype == np.quantile(p, q).dtype
     assert read < 2.3 and written == 0
+    for method in ("lower", "higher", "nearest", "midpoint"):
+        assert np.array_equal(np.quantile(a, q, method=method), np.quantile(p, q, method=method)), method
     assert np.median(a) == np.median(p) and np.percentile(a, 75, method="lower") == np.percentile(p, 75, method="lower")
 
 
@@ -330,6 +332,25 @@ def test_a_change_of_an_operand_in_memory_comes_after_the_result(beyond):
     part = x[1:, :] + a[:-1]  # a large view is what it is a part of
     a[0] = 0.0
     assert np.array_equal(np.asarray(part), p[1:] + p[:-1])
+
+
+def test_what_is_made_as_a_whole_later_is_of_the_array_as_it_was(beyond, budget):
+    a, p = beyond
+    tall = xp.reshape(xp.asarray(a), (-1, 20))
+    q, r = xp.linalg.qr(tall)
+    edges = np.sort(p[:, 0])
+    places = xp.searchsorted(xp.asarray(edges), a)
+    assert not q.is_computed
+    a[0] = 0.0
+    edges += 1
+    assert np.abs(np.asarray(q) @ np.asarray(r) - p.reshape(-1, 20)).max() < 1e-12
+    assert np.array_equal(np.asarray(places), np.searchsorted(np.sort(p[:, 0]), p))
+
+
+def test_what_numpy_does_with_all_of_an_array_in_memory_is_said(store, budget):
+    a = store.create("a", (2000, 1000), "i4", block="64KiB", fill=2)
+    with pytest.warns(RuntimeWarning, match=r"dot\(\) of array 'a'.*beside the budget"):
+        assert np.dot(a, np.ones(1000, "i4"))[0] == 2000
 
 
 def test_an_array_of_the_program_keeps_its_memory(beyond):

@@ -11,7 +11,7 @@ from .._array import Array
 from .._runtime import runtime
 from . import _evaluation
 from ._deferred import Deferred, deferred
-from ._nodes import Held, Node, Ranges, Seen, Stored, lengths
+from ._nodes import Held, Node, Ranges, Seen, Stored
 from ._scratch import scratch
 
 Found = Tuple[np.ndarray, ...]
@@ -30,12 +30,7 @@ def collected(nodes: Sequence[Node], dtypes: Sequence[np.dtype], find: Callable[
     count = size = 0
 
     def work(box: Ranges) -> Found:
-        given = []
-        for node in nodes:
-            values = np.empty(lengths(box), node.dtype)
-            _evaluation.fill(values, node, box)
-            given.append(values)
-        return find(box, *given)
+        return find(box, *(_evaluation.values_of(node, box) for node in nodes))
 
     boxes = _evaluation.boxes_of(nodes[0], more=len(nodes) + len(dtypes))
     for found in _evaluation.over(boxes, nodes, work):
@@ -47,12 +42,11 @@ def collected(nodes: Sequence[Node], dtypes: Sequence[np.dtype], find: Callable[
             targets = [scratch((most,), t) for t in dtypes]
             for t in targets:
                 t.overwrite()
-        for found in kept:
-            n = len(found[0])
-            if n:
-                for target, values in zip(targets, found):
-                    _evaluation.put(values, target, (range(count, count + n),))
-            count += n
+        for one in kept:
+            to = range(count, count + len(one[0]))
+            for target, values in zip(targets, one):
+                _evaluation.put(values, target, (to,))
+            count = to.stop
         kept.clear()
     if not targets:
         return [

@@ -12,13 +12,9 @@ from .._numbers import shape_of
 from ._deferred import Deferred, deferred, elementwise, node_of
 from ._dtypes import check_device
 from ._manipulation import broadcast_to, expand_dims
-from ._nodes import Generated, Held, Ranges
+from ._nodes import Generated, Held, Ranges, indices
 
 Number = Union[bool, int, float, complex]
-
-
-def _numbers(r: range) -> np.ndarray:
-    return np.arange(r.start, r.stop, r.step)
 
 
 def _nested(obj: Any) -> Any:
@@ -133,7 +129,7 @@ def arange(
     whole = to.kind in "iu" and all(isinstance(v, int) for v in (start, stop, step))
 
     def formula(ranges: Ranges) -> np.ndarray:
-        i = _numbers(ranges[0])
+        i = indices(ranges[0])
         return (start + i.astype("O") * step).astype(to) if whole and _is_far(start, n, step) else (start + i * step).astype(to)
 
     return deferred(Generated((n,), to, formula))
@@ -154,7 +150,7 @@ def linspace(
     parts = num - 1 if endpoint else num
 
     def formula(ranges: Ranges) -> np.ndarray:
-        i = _numbers(ranges[0])
+        i = indices(ranges[0])
         if parts <= 0:
             return np.full(len(i), start, to)
         values = start + i * ((wide.type(stop) - wide.type(start)) / parts)
@@ -177,7 +173,7 @@ def eye(
 
 def _behind(ranges: Ranges) -> np.ndarray:
     """How far the column of each element is behind its row."""
-    return _numbers(ranges[1]) - _numbers(ranges[0])[:, None]
+    return indices(ranges[1]) - indices(ranges[0])[:, None]
 
 
 def _near(k: int) -> int:

@@ -298,13 +298,8 @@ def _node_of_view(view: View) -> Optional[Node]:
     return Seen(Stored(array), view.shape, places)
 
 
-def plain(x: Any) -> np.ndarray:
-    """The elements in ordinary memory, of what is small."""
-    return _evaluation.held(node_of(x))
-
-
 def in_memory(x: Any, function: str) -> np.ndarray:
-    """The same for functions that need all of it at once, as far as that is not more than half of the budget."""
+    """All elements in ordinary memory, for functions that need them at once, where that is at most half of the budget."""
     node = node_of(x)
     most = runtime().memory // 2
     if node.nbytes > most:

@@ -11,7 +11,6 @@ import collections
 import concurrent.futures
 import contextlib
 import itertools
-import math
 import os
 from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, TypeVar
 
@@ -19,8 +18,9 @@ import numpy as np
 
 from .._array import Array
 from .._errors import BudgetTooSmall
+from .._pieces import pieces
 from .._runtime import runtime
-from ._nodes import Held, Later, Node, Ranges, Seen, Shape, Stored, key_of, lengths
+from ._nodes import Held, Later, Node, Ranges, Seen, Shape, Stored, all_of, key_of, lengths
 from ._scratch import scratch
 
 cache_bytes = 256 << 10  #: of a piece
@@ -35,17 +35,16 @@ def most_bytes(arrays: int) -> int:
     return max(4096, min(_most_box_bytes, runtime().memory // (2 * (_threads + 1) * max(1, arrays))))
 
 
-def cut(shape: Shape, itemsize: int, most: int, whole: Sequence[int] = ()) -> Iterator[Ranges]:
-    """Boxes of at most `most` bytes, in C's order, that are not cut along the axes `whole`, where that can be."""
-    step = [n if d in whole else 1 for d, n in enumerate(shape)]
-    for d in reversed(range(len(shape))):
-        if d not in whole:
-            fits = most // max(1, math.prod(step) * itemsize)
-            step[d] = max(1, min(fits, shape[d]))
-            if step[d] < shape[d]:
-                break
-    for at in itertools.product(*(range(0, n, max(1, s)) for n, s in zip(shape, step))):
-        yield tuple(range(i, min(i + s, n)) for i, s, n in zip(at, step, shape))
+def cut(box: Ranges, itemsize: int, most: int, whole: Sequence[int] = ()) -> Iterator[Ranges]:
+    """A box in parts of at most `most` bytes, in C's order, that are not cut along the axes `whole`."""
+    grain = [max(1, len(r)) if d in whole else 1 for d, r in enumerate(box)]
+    for part in pieces(tuple(slice(0, len(r)) for r in box), max(1, itemsize), grain, most):
+        yield tuple(r[p] for r, p in zip(box, part))
+
+
+def within_box(part: Ranges, box: Ranges) -> Ranges:
+    """Where a part of a box is in it."""
+    return tuple(range(p.start - b.start, p.stop - b.start) for p, b in zip(part, box))
 
 
 def box_bytes(node: Node, more: int = 1) -> int:
@@ -54,7 +53,7 @@ def box_bytes(node: Node, more: int = 1) -> int:
 
 
 def boxes_of(node: Node, whole: Sequence[int] = (), more: int = 1) -> Iterator[Ranges]:
-    return cut(node.shape, max(1, node.dtype.itemsize), box_bytes(node, more), whole)
+    return cut(all_of(node.shape), node.dtype.itemsize, box_bytes(node, more), whole)
 
 
 def over(boxes: Iterable[Ranges], nodes: Sequence[Node], work: Callable[[Ranges], Result]) -> Iterator[Result]:
@@ -150,8 +149,17 @@ def fill(target: np.ndarray, node: Node, box: Ranges) -> None:
     if not node.now().inputs:
         target[...] = node.part(box)
         return
-    for piece in cut(lengths(box), max(1, node.dtype.itemsize), cache_bytes):
-        target[key_of(piece)] = node.part(tuple(b[p.start : p.stop] for b, p in zip(box, piece)))
+    for piece in cut(box, node.dtype.itemsize, cache_bytes):
+        target[key_of(within_box(piece, box))] = node.part(piece)
+
+
+def values_of(node: Node, box: Ranges) -> np.ndarray:
+    """A box of a node to read: what is held or stored is not copied, and is there as long as the box is pinned."""
+    if not node.now().inputs:
+        return node.part(box)
+    values = np.empty(lengths(box), node.dtype)
+    fill(values, node, box)
+    return values
 
 
 def stored(node: Node, into: Optional[Array] = None) -> Array:
@@ -201,11 +209,9 @@ def by_line(
     target.overwrite()
 
     def work(box: Ranges) -> None:
-        values = np.empty(lengths(box), node.dtype)
-        fill(values, node, box)
         to = tuple(range(n) if d in axes else r for d, (r, n) in enumerate(zip(box, shape)))
         with _place(Stored(target), to) as part:
-            part[...] = f(values)
+            part[...] = f(values_of(node, box))
 
     for _ in over(boxes_of(node, axes, 3), [node], work):
         pass

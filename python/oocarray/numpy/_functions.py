@@ -304,7 +304,7 @@ def attribute_of_deferred(a: Deferred, name: str) -> Any:
     return call
 
 
-def _called(f: Optional[Callable[..., Any]], arguments: Tuple[Any, ...], named: Dict[str, Any]) -> Any:
+def _called(what: str, f: Optional[Callable[..., Any]], arguments: Tuple[Any, ...], named: Dict[str, Any]) -> Any:
     """NotImplemented where there is no counterpart."""
     if f is None:
         return NotImplemented
@@ -314,7 +314,10 @@ def _called(f: Optional[Callable[..., Any]], arguments: Tuple[Any, ...], named: 
         return NotImplemented
     try:
         return result_of(f(*arguments, **named))
-    except (_OtherCall, NotImplementedError):  # what would need all of it in memory NumPy does on the view
+    except _OtherCall:
+        return NotImplemented
+    except NotImplementedError:  # it would need all of it in memory: NumPy does it on the view
+        _warn_of_temporaries(f"{what}()", arguments[0])
         return NotImplemented
 
 
@@ -324,7 +327,7 @@ def function(which: Any, arguments: Tuple[Any, ...], named: Dict[str, Any]) -> A
     many = first if isinstance(first, (list, tuple)) else arguments
     if not builtins.any(is_large(a) for a in many):
         return NotImplemented
-    return _called(_functions.get(which), arguments, named)
+    return _called(which.__name__, _functions.get(which), arguments, named)
 
 
 def method(a: Any, name: str, arguments: Tuple[Any, ...], named: Dict[str, Any]) -> Any:
@@ -334,7 +337,7 @@ def method(a: Any, name: str, arguments: Tuple[Any, ...], named: Dict[str, Any])
     """
     counterpart: Any = _methods.get(name)
     whole = name in _reductions_by_name and not arguments and not named and a.size > 0 and is_of_numbers(a)
-    return _called(counterpart, (a, *arguments), named) if whole or is_large(a) else NotImplemented
+    return _called(name, counterpart, (a, *arguments), named) if whole or is_large(a) else NotImplemented
 
 
 def ufunc(of: np.ufunc, how: str, inputs: Tuple[Any, ...], named: Dict[str, Any]) -> Any:
@@ -342,7 +345,7 @@ def ufunc(of: np.ufunc, how: str, inputs: Tuple[Any, ...], named: Dict[str, Any]
     if how != "__call__" or not isinstance(of, np.ufunc) or not builtins.any(is_large(i) for i in inputs):
         return NotImplemented
     if of is np.matmul and not named and builtins.all(np.ndim(i) in (1, 2) for i in inputs) and is_large(inputs[0]):
-        return _called(linalg.matmul, tuple(map(_array_or_number, inputs)), {})
+        return _called("matmul", linalg.matmul, tuple(map(_array_or_number, inputs)), {})
     given = [_array_or_number(i) for i in inputs]
     if builtins.any(not is_scalar(g) and g.dtype.kind not in "biufc" for g in given):
         return NotImplemented
@@ -354,10 +357,10 @@ def ufunc(of: np.ufunc, how: str, inputs: Tuple[Any, ...], named: Dict[str, Any]
 
 
 def _warn_of_temporaries(what: str, a: Any) -> None:
-    """That NumPy will make something in ordinary memory that is larger than the budget."""
-    if a.nbytes > runtime().memory:
+    """That NumPy may make something in ordinary memory that is larger than the budget."""
+    if is_large(a) and a.nbytes > runtime().memory:
         warnings.warn(
             f"{what} of array '{a.path}' runs as NumPy's own, which may take {bytes_text(a.nbytes)} of ordinary memory beside "
             "the budget",
-            ResourceWarning, stacklevel=4,
+            RuntimeWarning, stacklevel=5,
         )

@@ -157,7 +157,7 @@ def assign(x: Deferred, key: Any, value: Any) -> None:
     now = x._settle()
     if isinstance(now, Held) and is_small(now):
         values = now.values.copy()
-        values[(*(k if k is None or isinstance(k, slice) else k for k in keys), ...)] = _evaluation.held(node)
+        values[(*keys, ...)] = _evaluation.held(node)
         x._node = Held(values)
         return
     target = _changing(x)

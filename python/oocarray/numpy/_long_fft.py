@@ -17,8 +17,8 @@ import numpy as np
 from .._runtime import runtime
 from . import _evaluation
 from ._deferred import Deferred
-from ._manipulation import permute_dims, reshape
-from ._nodes import Elementwise, Generated, Joined, Node, Ranges, Seen, Stored
+from ._manipulation import permute_dims, reshape, seen_in_order
+from ._nodes import Elementwise, Generated, Joined, Node, Ranges, Seen, Stored, indices
 
 
 def longest_line() -> int:
@@ -29,10 +29,6 @@ def longest_line() -> int:
 def _factors(n: int) -> Optional[Tuple[int, int]]:
     first = next((k for k in range(math.isqrt(n), 0, -1) if n % k == 0), 1)
     return (first, n // first) if n // first <= longest_line() else None
-
-
-def _indices(r: range) -> np.ndarray:
-    return np.arange(r.start, r.stop, r.step, dtype=np.int64)
 
 
 def _rows(node: Node, sign: int) -> Node:
@@ -48,17 +44,16 @@ def transformed(node: Node, sign: int) -> Node:
     if factors is None:
         return _by_convolution(node, sign)
     n1, n2 = factors
-    x = Deferred(reshape(Deferred(node), (n1, n2))._node.now())
+    x = reshape(Deferred(node), (n1, n2))
     rows = _rows(permute_dims(x, (1, 0))._node.now(), sign)  # of j2, by k1
 
     def twiddle(r: Ranges) -> np.ndarray:
-        of_product = (_indices(r[0])[:, None] * _indices(r[1])) % n
-        return np.exp(sign * 2j * np.pi / n * of_product)
+        return np.exp(sign * 2j * np.pi / n * ((indices(r[0])[:, None] * indices(r[1])) % n))
 
-    turned = Elementwise(np.multiply, [rows, Generated((n2, n1), np.complex128, twiddle)], np.complex128)
-    columns = _rows(permute_dims(Deferred(Stored(_evaluation.stored(turned))), (1, 0))._node.now(), sign)  # of k1, by k2
-    natural = permute_dims(Deferred(columns), (1, 0))
-    return reshape(Deferred(Stored(natural._array())), (-1,))._node.now()
+    turned = seen_in_order(rows, (1, 0))
+    columns = _rows(Elementwise(np.multiply, [turned, Generated((n1, n2), np.complex128, twiddle)], np.complex128), sign)
+    natural = permute_dims(Deferred(columns), (1, 0))  # of k1, by k2
+    return reshape(natural, (-1,))._node.now()
 
 
 def _by_convolution(node: Node, sign: int) -> Node:
@@ -72,12 +67,12 @@ def _by_convolution(node: Node, sign: int) -> Node:
     def chirp(of: int, r: np.ndarray) -> np.ndarray:
         return np.exp(of * 1j * np.pi / n * ((r * r) % (2 * n)))  # r * r stays exact for lines of 3e9 elements
 
-    line = Generated((n,), np.complex128, lambda r: chirp(sign, _indices(r[0])))
+    line = Generated((n,), np.complex128, lambda r: chirp(sign, indices(r[0])))
     nothing = Generated((m - n,), np.complex128, lambda r: 0)
     padded = Joined([Elementwise(np.multiply, [node, line], np.complex128), nothing], 0, np.complex128)
     around = Generated(
         (m,), np.complex128,
-        lambda r: (lambda j: np.where((j < n) | (j > m - n), chirp(-sign, np.minimum(j, m - j)), 0))(_indices(r[0])),
+        lambda r: (lambda j: np.where((j < n) | (j > m - n), chirp(-sign, np.minimum(j, m - j)), 0))(indices(r[0])),
     )
     kernel = transformed(Stored(_evaluation.stored(around)), -1)
     spectrum = transformed(Stored(_evaluation.stored(padded)), -1)

@@ -11,7 +11,7 @@ from typing import Any, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from ._deferred import Deferred, deferred, in_memory, node_of, plain
+from ._deferred import Deferred, deferred, in_memory, node_of
 from ._dtypes import cast, common_type
 from ._nodes import Held, Joined, Node, Seen, Shape, Stored, Taken
 
@@ -96,6 +96,8 @@ def permute_dims(x: Any, /, axes: Sequence[int]) -> Deferred:
     order = axes_of(tuple(axes), len(node.shape))
     if len(order) != len(node.shape):
         raise ValueError(f"axes={axes!r} is no permutation of {len(node.shape)} dimensions")
+    if order == tuple(range(len(order))):
+        return x if isinstance(x, Deferred) else Deferred(node)
     return deferred(seen_in_order(node, order))
 
 
@@ -215,7 +217,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: Optional[int] = None) -> Deferred:
         x, axis = reshape(x, (-1,)), 0
     node = node_of(x)
     a = axis_of(axis, len(node.shape))
-    counts = repeats if isinstance(repeats, int) else plain(repeats)
+    counts = repeats if isinstance(repeats, int) else in_memory(repeats, "repeat")
     return deferred(Taken(node, a, np.repeat(np.arange(node.shape[a]), counts)))
 
 

@@ -33,6 +33,10 @@ def lengths(ranges: Ranges) -> Shape:
     return tuple(len(r) for r in ranges)
 
 
+def indices(r: range) -> np.ndarray:
+    return np.arange(r.start, r.stop, r.step, dtype=np.int64)
+
+
 def within(base: range, r: range) -> range:
     """The elements `r` of `base`: ``base[r[0]]`` and so on."""
     if len(r) == 0:
@@ -195,12 +199,12 @@ class Elementwise(Node):
 
 
 class Later(Node):
-    """What a call makes as a whole when the first elements are needed."""
+    """What a call makes of its inputs as a whole when the first elements are needed."""
 
     __slots__ = ("made",)
 
-    def __init__(self, shape: Shape, dtype: Any, made: Callable[[], Node]) -> None:
-        super().__init__(shape, dtype)
+    def __init__(self, shape: Shape, dtype: Any, inputs: Sequence[Node], made: Callable[[], Node]) -> None:
+        super().__init__(shape, dtype, inputs)
         self.made = made
 
     def wants(self, ranges: Ranges) -> Wanted:
@@ -334,14 +338,11 @@ class Taken(Node):
             return np.empty(lengths(ranges), self.dtype)
         scattered = self._scattered(ranges, runs)
         if scattered:
-            place: Any = np.zeros((), np.int64)
-            for d, (r, n) in enumerate(zip(ranges, scattered.shape)):
-                at = numbers if d == self.axis else np.arange(r.start, r.stop, r.step)
-                place = place * n + at.reshape((-1,) + (1,) * (len(ranges) - 1 - d))
+            at = np.ix_(*(numbers if d == self.axis else indices(r) for d, r in enumerate(ranges)))
+            place = np.ravel_multi_index(at, scattered.shape)
             try:
                 return np.asarray(scattered.array.gather(place))
             except BudgetTooSmall:  # others have pinned it: the elements come when they are touched
                 return np.asarray(scattered.whole().reshape(-1)[place])
-        there = np.concatenate([np.arange(run.start, run.stop) for run in runs])
-        at = np.searchsorted(there, numbers)
-        return np.take(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=self.axis), at, axis=self.axis)
+        found = np.searchsorted(np.concatenate([indices(run) for run in runs]), numbers)
+        return np.take(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=self.axis), found, axis=self.axis)

@@ -18,7 +18,7 @@ from ._collecting import collected
 from ._deferred import Deferred, deferred, elementwise, in_memory, is_small, node_of
 from ._dtypes import cast, common_type, is_scalar, nodes_of
 from ._manipulation import axis_of, moveaxis, reshape
-from ._nodes import Elementwise, Generated, Held, Joined, Node, Seen, Stored
+from ._nodes import Elementwise, Generated, Held, Joined, Node, Seen, Stored, indices
 from ._scratch import scratch
 
 _Unique = namedtuple("_Unique", ["values", "indices", "inverse_indices", "counts"])
@@ -84,7 +84,7 @@ def argsort(x: Any, /, *, axis: int = -1, descending: Any = False, stable: Any =
             pairs["key"], pairs["number"] = v, n
             return pairs
 
-        numbers = Generated(line.shape, np.int64, lambda r: np.arange(r[0].start, r[0].stop, r[0].step))
+        numbers = Generated(line.shape, np.int64, lambda r: indices(r[0]))
         target = scratch(line.shape, record)
         _evaluation.stored(Elementwise(numbered, [line._node, numbers], record), target)
         _order.sort(target, key="key", descending=descending, mark=False)
@@ -106,11 +106,10 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
     a, v = cast(a, common), cast(v, common)
     now = a.now()
     if isinstance(now, Stored) and a.nbytes > runtime().memory // 8:
-        find = lambda q: _order.searchsorted(now.array, q, side)  # noqa: E731
-    else:
-        values: Any = _evaluation.held(a)
-        find = lambda q: values.searchsorted(q, side)  # noqa: E731
-    return elementwise(lambda q: np.asarray(find(np.asarray(q, order="C")), np.int64), [v], np.int64)
+        find = lambda q: _order.searchsorted(now.array, np.asarray(q, order="C"), side)  # noqa: E731
+        return elementwise(find, [v], np.int64).compute()  # nobody else knows that it needs that array as it is
+    values: Any = np.array(_evaluation.held(a))
+    return elementwise(lambda q: values.searchsorted(q, side), [v], np.int64)
 
 
 # --- sets

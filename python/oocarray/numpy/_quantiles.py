@@ -9,7 +9,7 @@ for whole lines they take one reading.
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -17,12 +17,15 @@ from .._runtime import runtime
 from . import _evaluation
 from ._deferred import Deferred, deferred, is_small, node_of
 from ._manipulation import axes_of, moveaxis, permute_dims, reshape
-from ._nodes import Held, Node, Ranges, Stored, lengths
+from ._nodes import Held, Node, Ranges, Stored
+
+
+_most_kept_bytes = 48 << 20  #: of what lies between, in ordinary memory
 
 
 def _sample_size() -> int:
     """So that what lies around each wanted element has room, of arrays that are much larger than the budget."""
-    return max(1 << 16, min(1 << 22, runtime().memory // 128))
+    return max(1 << 16, min(1 << 21, runtime().memory // 128))
 
 
 #: The place of a quantile among n sorted elements; numpy.quantile has more methods.
@@ -115,8 +118,7 @@ def _of_axis(x: Any, node: Node, q: np.ndarray, a: int, method: str) -> Deferred
 def _of_all(node: Node, q: np.ndarray, method: str) -> np.ndarray:
     n = math.prod(node.shape)
     at = q * (n - 1)
-    ranks = sorted({int(r) for p in at for r in (math.floor(p), math.ceil(p))})
-    values = _select(node, n, ranks)
+    values = _select(node, n, {(math.floor(p), math.ceil(p)) for p in at})
     if values is None:
         return np.full(q.shape, np.nan)
     lower, upper = (np.asarray([values[int(f(p))] for p in at], np.float64) for f in (math.floor, math.ceil))
@@ -130,13 +132,13 @@ def _of_all(node: Node, q: np.ndarray, method: str) -> np.ndarray:
     return {"lower": lower, "higher": upper, "nearest": near}[method]
 
 
-def _select(node: Node, n: int, ranks: List[int]) -> Any:
-    """The elements with these places among all, sorted; None where one of all is NaN."""
+def _select(node: Node, n: int, wanted: Set[Tuple[int, int]]) -> Any:
+    """The elements with these places among all, of which two are neighbours; None where one of all is NaN."""
     sample = _sampled(node, n)
     if sample is None:
         return None
     found: Dict[int, Any] = {}
-    bounds = {r: _bracket(sample, r, n) for r in ranks}
+    bounds: Dict[Tuple[int, ...], Bracket] = {ranks: _bracket(sample, ranks, n) for ranks in sorted(wanted)}
     while bounds:
         found_now, bounds = _narrowed(node, bounds)
         found.update(found_now)
@@ -148,13 +150,10 @@ def _sampled(node: Node, n: int) -> Optional[np.ndarray]:
     step = max(1, n // _sample_size())
 
     def work(box: Ranges) -> np.ndarray:
-        values = np.empty(lengths(box), node.dtype)
-        _evaluation.fill(values, node, box)
-        flat = values.reshape(-1)
+        flat = _evaluation.values_of(node, box).reshape(-1)
         if flat.dtype.kind == "f" and np.isnan(flat).any():
             return flat[np.isnan(flat)][:1]
-        first = int(np.random.default_rng(hash(tuple((r.start, r.stop) for r in box)) & 0xFFFFFFFF).integers(step))
-        return flat[min(first, flat.size - 1) :: step].copy()
+        return flat[min(step // 2, flat.size - 1) :: step].copy()
 
     parts = list(_evaluation.over(_evaluation.boxes_of(node, more=2), [node], work))
     sample = np.sort(np.concatenate(parts))
@@ -164,51 +163,57 @@ def _sampled(node: Node, n: int) -> Optional[np.ndarray]:
 Bracket = Tuple[Any, Any]  #: the element lies between these, or is one of them; None: there is no bound
 
 
-def _bracket(sample: np.ndarray, rank: int, n: int) -> Bracket:
-    """Where the element is, unless the sample is unlike the whole by more than five of its standard deviations."""
-    at = rank / max(1, n - 1) * (sample.size - 1)
+def _bracket(sample: np.ndarray, ranks: Sequence[int], n: int) -> Bracket:
+    """Where the elements are, unless the sample is unlike the whole by more than five of its standard deviations."""
+    first, last = (r / max(1, n - 1) * (sample.size - 1) for r in (ranks[0], ranks[-1]))
     off = 2.5 * math.sqrt(sample.size) + 1
-    lower, upper = math.floor(at - off), math.ceil(at + off)
+    lower, upper = math.floor(first - off), math.ceil(last + off)
     return sample[lower] if lower >= 0 else None, sample[upper] if upper < sample.size else None
 
 
-def _narrowed(node: Node, bounds: Dict[int, Bracket]) -> Tuple[Dict[int, Any], Dict[int, Bracket]]:
+def _narrowed(
+    node: Node, bounds: Dict[Tuple[int, ...], Bracket]
+) -> Tuple[Dict[int, Any], Dict[Tuple[int, ...], Bracket]]:
     """Elements by rank that one reading has found, and closer bounds of the others."""
-    room = max(1 << 16, runtime().memory // (8 * len(bounds) * node.dtype.itemsize))  # elements that are kept, of each
+    kept_bytes = min(runtime().memory // 8, _most_kept_bytes)
+    room = max(1 << 16, kept_bytes // (len(bounds) * node.dtype.itemsize))  # elements that are kept, of each
 
     def count(box: Ranges) -> Any:
-        values = np.empty(lengths(box), node.dtype)
-        _evaluation.fill(values, node, box)
-        return [_counted(values.reshape(-1), *bounds[r]) for r in bounds]
+        flat = _evaluation.values_of(node, box).reshape(-1)
+        return [_counted(flat, *b) for b in bounds.values()]
 
-    counts = {r: np.zeros(4, np.int64) for r in bounds}
-    kept: Dict[int, List[np.ndarray]] = {r: [] for r in bounds}
+    counts = [np.zeros(4, np.int64) for _ in bounds]
+    kept: List[List[np.ndarray]] = [[] for _ in bounds]
+    sizes = [0] * len(bounds)
     rng = np.random.default_rng(0)
     for parts in _evaluation.over(_evaluation.boxes_of(node, more=2), [node], count):
-        for r, (of_box, between) in zip(bounds, parts):
-            counts[r] += of_box
-            kept[r].append(between)
-            if sum(b.size for b in kept[r]) > room:  # a sample of them will do
-                kept[r] = [rng.permutation(np.concatenate(kept[r]))[: room // 2]]
-    found, left = {}, {}
-    for r, (lower, upper) in bounds.items():
-        below, at_lower, between, at_upper = (int(c) for c in counts[r])
-        place = r - below
-        if place < 0:
-            left[r] = (None, lower)
-        elif place < at_lower:
-            found[r] = lower
-        elif place < at_lower + between:
-            inside = np.sort(np.concatenate(kept[r]))
-            if inside.size == between:
-                found[r] = inside[place - at_lower]
+        for k, (of_box, between) in enumerate(parts):
+            counts[k] += of_box
+            kept[k].append(between)
+            sizes[k] += between.size
+            if sizes[k] > room:  # a sample of them will do
+                kept[k], sizes[k] = [rng.permutation(np.concatenate(kept[k]))[: room // 2]], room // 2
+    found: Dict[int, Any] = {}
+    left: Dict[Tuple[int, ...], Bracket] = {}
+    for (ranks, (lower, upper)), of_bounds, parts_kept in zip(bounds.items(), counts, kept):
+        below, at_lower, between_them, at_upper = (int(c) for c in of_bounds)
+        inside = np.sort(np.concatenate(parts_kept))
+        for r in ranks:
+            place = r - below
+            if place < 0:
+                left[r,] = (None, lower)
+            elif place < at_lower:
+                found[r] = lower
+            elif place < at_lower + between_them:
+                if inside.size == between_them:
+                    found[r] = inside[place - at_lower]
+                else:
+                    new = _bracket(inside, [place - at_lower], between_them)
+                    left[r,] = (lower if new[0] is None else new[0], upper if new[1] is None else new[1])
+            elif place < at_lower + between_them + at_upper:
+                found[r] = upper
             else:
-                new = _bracket(inside, place - at_lower, between)
-                left[r] = (lower if new[0] is None else new[0], upper if new[1] is None else new[1])
-        elif place < at_lower + between + at_upper:
-            found[r] = upper
-        else:
-            left[r] = (upper, None)
+                left[r,] = (upper, None)
     return found, left
 
 

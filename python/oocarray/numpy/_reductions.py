@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import builtins
 import math
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 import numpy as np
 
@@ -57,7 +57,7 @@ def _reduced(x: Any, axis: Axes, keepdims: Any, dtype: Any, how: _Reduction) -> 
         return deferred(Held(np.asarray(how.end(how.of_part(node.part(whole), axes, whole)), dtype).reshape(shape)))
     small = np.dtype(dtype).itemsize * math.prod(kept) <= runtime().small or shape == ()
     values: Any = np.empty(kept, dtype) if small else scratch(kept, np.dtype(dtype))
-    for outer in _evaluation.cut(kept, _state_bytes, builtins.max(_state_bytes, runtime().memory // 8)):
+    for outer in _evaluation.cut(all_of(kept), _state_bytes, builtins.max(_state_bytes, runtime().memory // 8)):
         part = _of_region(node, axes, outer, np.dtype(dtype), how)
         if small:
             values[key_of(outer)] = part
@@ -68,39 +68,29 @@ def _reduced(x: Any, axis: Axes, keepdims: Any, dtype: Any, how: _Reduction) -> 
 
 def _of_region(node: Node, axes: Tuple[int, ...], outer: Ranges, dtype: np.dtype, how: _Reduction) -> np.ndarray:
     """The results whose indices, of the axes that are kept, are in `outer`."""
+    itemsize = node.dtype.itemsize
     region = tuple(range(n) if d in axes else r for d, (n, r) in enumerate(zip(node.shape, outer)))
-    boxes = _evaluation.cut(lengths(region), node.dtype.itemsize, _evaluation.box_bytes(node, 0))
     at_a_time = _evaluation.cache_bytes * (1 if node.now().inputs else 4)
 
-    def work(local: Ranges) -> Tuple[Ranges, State]:
-        box = tuple(r[p.start : p.stop] for r, p in zip(region, local))
-        key = tuple(range(1) if d in axes else p for d, p in enumerate(local))
-        states: Dict[Any, State] = {}
-        for piece in _evaluation.cut(lengths(box), node.dtype.itemsize, at_a_time):
-            part = tuple(r[p.start : p.stop] for r, p in zip(box, piece))
-            at = tuple((0, 1) if d in axes else (p.start, p.stop) for d, p in enumerate(piece))
-            mine = how.of_part(node.part(part), axes, part)
-            states[at] = how.merge(states[at], mine) if at in states else mine
-        if len(states) == 1:
-            return key, next(iter(states.values()))
-        example = next(iter(states.values()))
-        whole = tuple(np.empty(lengths(key), s.dtype) for s in example)
-        for at, mine in states.items():
-            for w, m in zip(whole, mine):
-                w[tuple(slice(*b) for b in at)] = m
-        return key, whole
+    def place(part: Ranges, box: Ranges) -> Ranges:
+        """Of the results of a part among those of a box."""
+        return tuple(range(1) if d in axes else r for d, r in enumerate(_evaluation.within_box(part, box)))
 
-    merged: Dict[Any, Tuple[Ranges, State]] = {}
-    shifted = (tuple(r[p.start : p.stop] for r, p in zip(region, local)) for local in boxes)
-    local_of = lambda box: tuple(  # noqa: E731
-        range(b.start - r.start, b.stop - r.start) for b, r in zip(box, region)
-    )
-    for key, state in _evaluation.over(shifted, [node], lambda box: work(local_of(box))):
-        number = tuple((k.start, k.stop) for k in key)
-        merged[number] = (key, how.merge(merged[number][1], state) if number in merged else state)
+    def merged(parts: Iterable[Tuple[Ranges, State]]) -> List[Tuple[Ranges, State]]:
+        """One state for each place, in the order in which the parts come."""
+        states: Dict[Ranges, State] = {}
+        for at, state in parts:
+            states[at] = how.merge(states[at], state) if at in states else state
+        return list(states.items())
+
+    def of_box(box: Ranges) -> List[Tuple[Ranges, State]]:
+        parts = _evaluation.cut(box, itemsize, at_a_time)
+        return merged((place(part, region), how.of_part(node.part(part), axes, part)) for part in parts)
+
+    boxes = _evaluation.cut(region, itemsize, _evaluation.box_bytes(node, 0))
     results = np.empty(lengths(outer), dtype)
-    for key, state in merged.values():
-        results[key_of(key)] = how.end(state)
+    for at, state in merged(s for states in _evaluation.over(boxes, [node], of_box) for s in states):
+        results[key_of(at)] = how.end(state)
     return results
 
 
@@ -265,9 +255,7 @@ def _found(which: Callable[..., Any], better: Callable[..., Any], x: Any, axis: 
             at = np.expand_dims(which(v, axis=axes[0]), axes[0])
             return np.take_along_axis(v, at, axes[0]), at + np.int64(box[axes[0]].start)
         k = np.unravel_index(which(v), v.shape)
-        number = 0
-        for i, r, n in zip(k, box, whole):
-            number = number * n + int(i) + r.start
+        number = np.ravel_multi_index([i + r.start for i, r in zip(k, box)], whole)
         one = (1,) * v.ndim
         return np.asarray(v[k]).reshape(one), np.full(one, number, np.int64)
 
@@ -317,14 +305,11 @@ def _accumulated(ufunc: np.ufunc, node: Node, a: int, of: np.dtype, wide: np.dty
     target.overwrite()
 
     def work(box: Ranges) -> np.ndarray:
-        values = np.empty(lengths(box), node.dtype)
-        _evaluation.fill(values, node, box)
-        return np.asarray(ufunc.accumulate(values, axis=a, dtype=wide))
+        return np.asarray(ufunc.accumulate(_evaluation.values_of(node, box), axis=a, dtype=wide))
 
-    for panel in _evaluation.cut(node.shape[a + 1 :], wide.itemsize, runtime().memory // 8):
+    for panel in _evaluation.cut(all_of(node.shape[a + 1 :]), wide.itemsize, runtime().memory // 8):
         region = all_of(node.shape[: a + 1]) + panel
-        boxes = list(_evaluation.cut(lengths(region), wide.itemsize, _evaluation.most_bytes(3)))
-        boxes = [tuple(r[p.start : p.stop] for r, p in zip(region, box)) for box in boxes]
+        boxes = list(_evaluation.cut(region, wide.itemsize, _evaluation.most_bytes(3)))
         last: Dict[Any, np.ndarray] = {}
         for box, values in zip(boxes, _evaluation.over(boxes, [node], work)):
             lines = tuple((r.start, r.stop) for d, r in enumerate(box) if d != a)

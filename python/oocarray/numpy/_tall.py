@@ -15,7 +15,7 @@ import numpy as np
 from .._array import Array
 from .._runtime import runtime
 from . import _evaluation
-from ._nodes import Held, Later, Node, Ranges, Stored, lengths
+from ._nodes import Held, Later, Node, Ranges, Stored
 from ._scratch import scratch
 
 
@@ -40,23 +40,17 @@ def _bands(node: Node) -> List[Ranges]:
     return [(range(i, end), range(columns)) for i, end in zip(starts, ends)]
 
 
-def _part(node: Node, box: Ranges) -> np.ndarray:
-    values = np.empty(lengths(box), node.dtype)
-    _evaluation.fill(values, node, box)
-    return values
-
-
 def triangle(node: Node) -> Tuple[np.ndarray, Node]:
     """R of a tall matrix, and the Q of the triangles of its bands, one below the other."""
     bands, columns = _bands(node), node.shape[1]
     triangles = scratch((len(bands) * columns, columns), node.dtype)
-    found = _evaluation.over(bands, [node], lambda box: np.asarray(np.linalg.qr(_part(node, box), "r")))
+    found = _evaluation.over(bands, [node], lambda box: np.asarray(np.linalg.qr(_evaluation.values_of(node, box), "r")))
     for k, r in enumerate(found):
         _evaluation.put(r, triangles, (range(k * columns, (k + 1) * columns), range(columns)))
     stacked = Stored(triangles)
     if len(bands) > 4 and is_tall(stacked):
         above, below = triangle(stacked)
-        return above, Later(stacked.shape, node.dtype, lambda: Stored(orthonormal(stacked, below)))
+        return above, Later(stacked.shape, node.dtype, [stacked, below], lambda: Stored(orthonormal(stacked, below)))
     q, last = np.linalg.qr(_evaluation.held(stacked))
     return last, Held(q)
 
@@ -69,9 +63,9 @@ def orthonormal(node: Node, of_triangles: Node, right: Optional[np.ndarray] = No
     target.overwrite()
 
     def work(box: Ranges) -> Tuple[Ranges, np.ndarray]:
-        k = bands.index(box)
+        k = box[0].start // len(bands[0][0])
         turn = of_triangles.part((range(k * columns, (k + 1) * columns), range(columns)))
-        return box, np.linalg.qr(_part(node, box))[0] @ (turn if right is None else turn @ right)
+        return box, np.linalg.qr(_evaluation.values_of(node, box))[0] @ (turn if right is None else turn @ right)
 
     for box, q in _evaluation.over(bands, [node], work):
         _evaluation.put(q, target, (box[0], range(target.shape[1])))
@@ -81,12 +75,12 @@ def orthonormal(node: Node, of_triangles: Node, right: Optional[np.ndarray] = No
 def qr(node: Node) -> Tuple[Node, np.ndarray]:
     """Q, which is computed when its elements are needed, and R."""
     r, of_triangles = triangle(node)
-    q = Later((node.shape[0], node.shape[1]), node.dtype, lambda: Stored(orthonormal(node, of_triangles)))
-    return q, r
+    return Later(node.shape, node.dtype, [node, of_triangles], lambda: Stored(orthonormal(node, of_triangles))), r
 
 
 def svd(node: Node) -> Tuple[Node, np.ndarray, np.ndarray]:
     """U, which is computed when its elements are needed, S and Vh, by the SVD of R."""
     r, of_triangles = triangle(node)
     u, s, vh = np.linalg.svd(r, full_matrices=False)
-    return Later((node.shape[0], node.shape[1]), node.dtype, lambda: Stored(orthonormal(node, of_triangles, u))), s, vh
+    of_u = Later(node.shape, node.dtype, [node, of_triangles], lambda: Stored(orthonormal(node, of_triangles, u)))
+    return of_u, s, vh

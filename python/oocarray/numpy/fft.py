@@ -17,7 +17,7 @@ from ._deferred import Deferred, deferred, elementwise, is_small, node_of
 from ._dtypes import check_device
 from ._long_fft import longest_line, transformed
 from ._manipulation import axes_of, axis_of, moveaxis, reshape, roll, stack
-from ._nodes import Elementwise, Generated, Held, Joined, Node, Ranges, Seen, Stored
+from ._nodes import Elementwise, Generated, Held, Joined, Node, Seen, Stored, indices
 
 __all__ = [
     "fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft", "irfftn", "rfft", "rfftfreq",
@@ -76,8 +76,11 @@ def _of_long_lines(name: str, x: Any, n: Optional[int], a: int, norm: str) -> De
     if norm not in ("backward", "ortho", "forward"):
         raise ValueError(f"norm={norm!r}: choose 'backward', 'ortho' or 'forward'")
     lines = reshape(moveaxis(x, a, -1), (-1, node.shape[a]))
-    each = [_long_line(name, lines[i, :]._node.now(), n, norm) for i in range(lines.shape[0])]
     rest = node.shape[:a] + node.shape[a + 1 :]
+    if lines.shape[0] == 1:
+        made = _long_line(name, reshape(x, (-1,))._node.now(), n, norm)
+        return moveaxis(reshape(made, (*rest, made.shape[0])), -1, a)
+    each = [_long_line(name, lines[i, :]._node.now(), n, norm) for i in range(lines.shape[0])]
     return moveaxis(reshape(stack(each), (*rest, each[0].shape[0])), -1, a)
 
 
@@ -87,14 +90,14 @@ def _long_line(name: str, node: Node, n: Optional[int], norm: str) -> Deferred:
     if size < 1:
         raise ValueError(f"n={size}: a transform has one element at least")
     given = size // 2 + 1 if to_real else size
-    line: Node = Seen(node, (min(given, node.shape[0]),), [(range(min(given, node.shape[0])), 0)])
+    line = node if given >= node.shape[0] else Seen(node, (given,), [(range(given), 0)])
     if given > node.shape[0]:
         line = Joined([line, Generated((given - node.shape[0],), node.dtype, lambda r: 0)], 0, node.dtype)
     if to_real:  # the other half is that of a line of real numbers
         rest = range(1, size - given + 1)[::-1]
         line = Joined([line, Elementwise(np.conj, [Seen(line, (len(rest),), [(rest, 0)])], node.dtype)], 0, node.dtype)
         ends = [0, size // 2] if size % 2 == 0 else [0]  # of which no imaginary part counts
-        line = Elementwise(_without_imaginary(ends), [line, Generated((size,), np.int64, _numbers)], node.dtype)
+        line = Elementwise(_without_imaginary(ends), [line, Generated((size,), np.int64, lambda r: indices(r[0]))], node.dtype)
     inverse = name in ("ifft", "irfft", "ihfft")
     scale = {"backward": 1 / size if inverse else 1.0, "ortho": size**-0.5, "forward": 1.0 if inverse else 1 / size}[norm]
     made = transformed(line, 1 if inverse else -1)
@@ -103,12 +106,7 @@ def _long_line(name: str, node: Node, n: Optional[int], norm: str) -> Deferred:
         return elementwise(lambda v: v.real * scale, [made], np.float32 if _single(node.dtype) else np.float64)
     if of_real:
         made = Seen(made, (size // 2 + 1,), [(range(size // 2 + 1), 0)])
-    return elementwise(lambda v: v * scale, [made], dtype)
-
-
-def _numbers(ranges: Ranges) -> np.ndarray:
-    r = ranges[0]
-    return np.arange(r.start, r.stop, r.step)
+    return deferred(made) if scale == 1 and dtype == made.dtype else elementwise(lambda v: v * scale, [made], dtype)
 
 
 def _without_imaginary(ends: Sequence[int]) -> Callable[..., Any]:

@@ -1,7 +1,7 @@
 """Linear algebra: see the extension ``linalg`` of the array API standard.
 
-Products of matrices that memory has no room for go through `oocarray.matmul`.  Factorisations take their matrices into
-memory, and refuse what is more than half of the budget.
+Products of matrices that memory has no room for are one pass, or go through `oocarray.matmul`; tall matrices are factorised by
+`_tall`.  Other factorisations take their matrices into memory, and refuse what is more than half of the budget.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ._deferred import Deferred, deferred, in_memory, is_small, node_of
 from ._dtypes import cast, common_type
 from ._elementwise import abs as _abs, conj, multiply, pow as _pow, sqrt  # type: ignore[attr-defined]
 from ._manipulation import axis_of, diagonal_of, expand_dims, matrix_transpose, permute_dims, reshape
-from ._nodes import Held, Node, Ranges, Stored, key_of, lengths
+from ._nodes import Held, Node, Ranges, Stored, key_of
 from ._reductions import count_nonzero, max as _max, min as _min, sum as _sum
 from ._scratch import scratch
 
@@ -119,9 +119,7 @@ def _by_rows(a: Node, b: np.ndarray) -> Deferred:
     product = np.empty(shape, a.dtype) if size <= runtime().small else scratch(shape, a.dtype)
 
     def work(box: Ranges) -> Tuple[Ranges, np.ndarray]:
-        rows = np.empty(lengths(box), a.dtype)
-        _evaluation.fill(rows, a, box)
-        return box, rows @ b
+        return box, _evaluation.values_of(a, box) @ b
 
     for box, part in _evaluation.over(_evaluation.boxes_of(a, (1,), 2), [a], work):
         at = (box[0], *(range(n) for n in shape[1:]))
