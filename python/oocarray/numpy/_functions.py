@@ -243,7 +243,7 @@ _functions.update({np.amax: _by_name["max"], np.amin: _by_name["min"], np.linalg
 _functions.update({getattr(np.fft, n): _transform(getattr(fft, n)) for n in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")})
 
 #: As methods; those that give views, as ``a.reshape()``, stay NumPy's.
-_methods = {
+_methods: Dict[str, Callable[..., Any]] = {
     **{n: _by_name[n] for n in (
         "all", "any", "argmax", "argmin", "argsort", "cumprod", "cumsum", "dot", "max", "mean", "min", "prod", "std", "sum",
         "var",
@@ -335,9 +335,8 @@ def method(a: Any, name: str, arguments: Tuple[Any, ...], named: Dict[str, Any])
 
     A reduction of all elements of a small one is done here, too, so that a block that cannot be read is an exception.
     """
-    counterpart: Any = _methods.get(name)
     whole = name in _reductions_by_name and not arguments and not named and a.size > 0 and is_of_numbers(a)
-    return _called(name, counterpart, (a, *arguments), named) if whole or is_large(a) else NotImplemented
+    return _called(name, _methods.get(name), (a, *arguments), named) if whole or is_large(a) else NotImplemented
 
 
 def ufunc(of: np.ufunc, how: str, inputs: Tuple[Any, ...], named: Dict[str, Any]) -> Any:
