@@ -69,6 +69,7 @@ struct command {
   double seconds = 0;
   std::vector<std::string> only;
   std::vector<std::string> traces;
+  std::string url;
   bool full = false;
 };
 
@@ -90,7 +91,9 @@ bool parse(int argc, char** argv, command& c) {
       "one of the rows of `patterns` or `policy`, or of `algorithms`: sweep, wave, passes, sort, multiply; may be "
       "repeated")("trace", po::value(&c.traces)->value_name("FILE"),
                   "a recording (OOC_TRACE) that `policy` replays in place of the generated traces; may be repeated")(
-      "full", "`algorithms` on 16384 x 16384 matrices where it takes 8192 x 8192");
+      "rados", po::value(&c.url)->value_name("URL"),
+      "`store` on this store (rados:POOL/NAMESPACE), which is made if it is not there, beside `rados bench` on its "
+      "pool")("full", "`algorithms` on 16384 x 16384 matrices where it takes 8192 x 8192");
   po::options_description all;
   all.add(shown).add_options()("case", po::value(&c.which));
   po::positional_options_description position;
@@ -138,6 +141,7 @@ int run(int argc, char** argv) {
   o.seconds = c.seconds;
   o.only = c.only;
   o.traces = c.traces;
+  o.url = c.url;
   o.full = c.full;
   const bench::bench_case* one = nullptr;
   for (const bench::bench_case& k : bench::cases)

@@ -1,4 +1,4 @@
-// A store served by processes of this machine, beside bare sockets.
+// A store served by processes of this machine, beside bare sockets; with --rados one in RADOS (store_rados.cpp).
 //
 //     read_over_tcp, write_over_tcp   our throughput / what sockets alone carry between two
 //                                     processes over as many connections, in messages of 1 MiB;
@@ -11,110 +11,22 @@
 //     latency_over_pingpong           time of a 4 KiB read / of 4 KiB there and back over a socket
 //     create_per_s, stat_per_s, remove_per_s   empty files, one client, one call at a time
 #include <algorithm>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "measure/bare_sockets.hpp"
-#include "measure/child.hpp"
 #include "measure/paired_ratio.hpp"
-#include "measure/rival_memory.hpp"
 #include "measure/scratch.hpp"
 #include "measure/served_store.hpp"
 #include "measure/stopwatch.hpp"
-#include "measure/transfers.hpp"
 #include "oocarray/file.hpp"
-#include "storage/layout/box_requests.hpp"
-#include "storage/layout/stripe_choice.hpp"
 #include "storage/service/store_core.hpp"
+#include "store_loads.hpp"
 
 namespace bench {
 namespace {
 
-using namespace ooc::literals;
-using ooc::storage::opened_file;
-using ooc::storage::request_ptr;
-
-constexpr std::uint64_t stream_bytes = 256_MiB;
-constexpr unsigned times = 4;  ///< that the stream is read or written in a run
-constexpr unsigned depth = 4;  ///< requests in flight
-constexpr std::uint64_t n = 8192, side = 512, grid = n / side;
-constexpr std::uint64_t tile_bytes = side * side * sizeof(double);
-constexpr std::uint64_t small = 4096;
-constexpr unsigned small_reads = 10'000;
 constexpr unsigned names = 1000;
-
-struct setting {
-  std::string url;
-  unsigned nodes = 4;
-};
-
-/// Memory of a client, in huge pages.
-class client_memory {
- public:
-  explicit client_memory(std::uint64_t bytes) : array_(bytes / sizeof(double)), bytes_(bytes) {}
-  std::span<std::byte> bytes() {
-    return {reinterpret_cast<std::byte*>(array_.data()), static_cast<std::size_t>(bytes_)};
-  }
-
- private:
-  plain_array array_;
-  std::uint64_t bytes_;
-};
-
-/// Runs `work(store)` in a process of its own.
-template <class Work>
-json client(const setting& s, Work&& work) {
-  return in_child(0, [&] {
-    ooc::store_options o;
-    o.create = false;
-    return work(ooc::store::open(s.url, o));
-  });
-}
-
-double seconds(const json& j) { return j["seconds"].get<double>(); }
-
-ooc::storage::array_description matrix() {
-  ooc::storage::array_description a;
-  a.element_type = "f8";
-  a.element_size = sizeof(double);
-  a.extents = {n, n};
-  return a;
-}
-
-std::vector<request_ptr> tile_requests() {
-  std::vector<request_ptr> all;
-  for (std::uint64_t i = 0; i < n; i += side)
-    for (std::uint64_t j = 0; j < n; j += side)
-      all.push_back(
-          std::make_shared<const ooc::request>(ooc::storage::box_request(matrix(), {i, j}, {i + side, j + side})));
-  return all;
-}
-
-/// 1 MiB for each node.
-std::vector<request_ptr> stream_requests(const setting& s) {
-  return contiguous_requests(stream_bytes, s.nodes * 1_MiB);
-}
-
-/// Both files, written, so that they are in the servers' page cache.
-void make_files(const setting& s) {
-  client(s, [&](const ooc::store& store) {
-    client_memory m(stream_bytes);
-    const auto make = [&](const char* name, std::uint64_t bytes, std::uint64_t row) {
-      ooc::storage::new_file f;
-      f.size = bytes;
-      f.striping.sf =
-          ooc::storage::choose_stripe({.file_bytes = bytes, .block_bytes = tile_bytes, .row_bytes = row}, s.nodes);
-      if (row != 0) f.array = matrix();
-      const opened_file made = store.core()->create(name, f);
-      transfer_seconds(*made.file, transfer::write, contiguous_requests(bytes, 4_MiB), m.bytes(), 4_MiB, depth);
-    };
-    make("stream", stream_bytes, 0);
-    make("matrix", n * n * sizeof(double), n * sizeof(double));
-    make("small", stream_bytes, 0);
-    return json::object();
-  });
-}
 
 /// The better of the two ways to move it.
 double bare_stream(const setting& s, bare::way w) {
@@ -132,50 +44,6 @@ double bare_stream_to_files(const setting& s, const std::filesystem::path& folde
   return seconds(in_child(0, [&] {
     client_memory m(stream_bytes);
     return json{{"seconds", bare::carry_to_files_seconds(s.nodes, m.bytes(), times, folder)}};
-  }));
-}
-
-double our_stream(const setting& s, transfer what) {
-  return seconds(client(s, [&](const ooc::store& store) {
-    client_memory m(stream_bytes);
-    const auto f = store.core()->open("stream", ooc::storage::open_mode::read_write).file;
-    const auto all = stream_requests(s);
-    const std::size_t slot = s.nodes * 1_MiB;
-    // The connections are made at the first use.
-    transfer_seconds(*f, what, std::span(all).first(depth), m.bytes(), slot, depth);
-    double sum = 0;
-    for (unsigned t = 0; t < times; ++t) sum += transfer_seconds(*f, what, all, m.bytes(), slot, depth);
-    return json{{"seconds", sum}};
-  }));
-}
-
-/// Reads the whole matrix; also tells the requests for each 2 MiB.
-json read_matrix(const setting& s, bool tiles) {
-  return client(s, [&](const ooc::store& store) {
-    client_memory m(2 * depth * tile_bytes);
-    const auto f = store.core()->open("matrix", ooc::storage::open_mode::read).file;
-    const auto all = tiles ? tile_requests() : contiguous_requests(f->shape().size, tile_bytes);
-    transfer_seconds(*f, transfer::read, std::span(all).first(depth), m.bytes(), tile_bytes, depth);
-    const auto before = store.stats();
-    const double t = transfer_seconds(*f, transfer::read, all, m.bytes(), tile_bytes, depth);
-    const auto done = store.stats() - before;
-    if (done.bytes_read != n * n * sizeof(double))
-      throw std::runtime_error("store: not every byte of the matrix was read");
-    return json{{"seconds", t},
-                {"messages", static_cast<double>(done.read_requests) / static_cast<double>(grid * grid)}};
-  });
-}
-
-double small_read(const setting& s) {
-  return seconds(client(s, [&](const ooc::store& store) {
-    std::vector<std::byte> memory(small);
-    const auto f = store.core()->open("small", ooc::storage::open_mode::read).file;
-    const auto read = [&](unsigned count) {
-      for (unsigned i = 0; i < count; ++i)
-        ooc::throw_if(f->read(ooc::request::contiguous(i * 17 * small % stream_bytes, small), memory.data()));
-    };
-    read(small_reads / 10);
-    return json{{"seconds", seconds_of([&] { read(small_reads); }) / small_reads}};
   }));
 }
 
@@ -206,7 +74,8 @@ json name_calls(const setting& s) {
 }  // namespace
 
 json run_store(const options& o) {
-  require_space(o.dir, 4 * stream_bytes + n * n * sizeof(double));
+  if (!o.url.empty()) return run_store_on_rados(o);
+  require_space(o.dir, 4 * stream_bytes + matrix_extent * matrix_extent * sizeof(double));
   setting s;
   s.nodes = o.nodes ? o.nodes : 4;
   const served_store servers(o.dir / "servers", s.nodes);

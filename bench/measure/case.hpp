@@ -20,7 +20,7 @@ struct options {
   std::uint64_t memory = 0;           ///< budget of the runtime, bytes; 0: the case's own
   unsigned rounds = 0;                ///< pairs of runs; 0: the case's own
   unsigned nodes = 0;                 ///< I/O servers of a served store; 0: the case's own
-  std::string url{};                  ///< of the store, for cases on ranks
+  std::string url{};                  ///< of the store, for cases on ranks and in RADOS
   double seconds = 0;                 ///< that a run may take, for cases that bound it; 0: the case's own
   unsigned ranks = 0;                 ///< of cases that run on several; 0: the case's own
   std::vector<std::string> only{};    ///< rows of a case that has many, or parts of one; empty: all

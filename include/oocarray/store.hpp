@@ -3,6 +3,7 @@
 //     local:/disk1,/disk2       embedded; one folder per I/O node, no server
 //     ooc://host:7420           served: a metadata server there, I/O servers wherever it says
 //     ooc://host:7420/?deadline=10s     the same, with store_options::deadline
+//     rados:pool/namespace      in a pool of RADOS (Ceph), which survives the loss of disks and hosts; docs/rados.md
 //
 // A store is a cheap handle; copies share one connection.  Any thread may use it.
 //
@@ -46,7 +47,7 @@ struct store_options {
   /// before it fails.  A server says every second what it is busy with.  The time counts from when the
   /// server was last heard of or first missed; when it has passed the server counts as gone, and calls
   /// fail at once until it answers again.  After 2 s a line on standard error says what is waited for.
-  /// 0: $OOC_DEADLINE ("10s"), else 30 s.  The URL's own (`ooc://host:7420/?deadline=10s`) comes before
+  /// 0: $OOC_DEADLINE ("10s"), else 30 s, in RADOS 90 s.  The URL's own (`ooc://host:7420/?deadline=10s`) comes before
   /// both.
   std::chrono::milliseconds deadline{0};
   /// Served stores: file with the cluster key; empty: $OOC_KEY, else ~/.config/oocarray/key.

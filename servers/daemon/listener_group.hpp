@@ -29,4 +29,8 @@ class listener_group {
   std::vector<std::shared_ptr<listener>> all_;
 };
 
+/// Where clients find a server: at the addresses that it was told to announce, or where it listens.  Throws usage_error
+/// for what is no address.
+std::vector<std::string> announced(const std::vector<std::string>& given, const std::vector<std::string>& listening);
+
 }  // namespace ooc::servers

@@ -2,10 +2,10 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
-#include <climits>
 #include <thread>
 
 #include "daemon/command_line.hpp"
+#include "daemon/listener_group.hpp"
 #include "daemon/metrics_endpoint.hpp"
 #include "daemon/registration.hpp"
 #include "daemon/run.hpp"
@@ -13,32 +13,12 @@
 #include "iod/iod_metrics.hpp"
 #include "iod/iod_server.hpp"
 #include "oocarray/error.hpp"
-#include "storage/wire/address.hpp"
 
 namespace {
 
 using namespace ooc;
 namespace po = boost::program_options;
 using strings = std::vector<std::string>;
-
-/// Where clients find the server: what it was told to announce, or where it listens.
-strings announced(const strings& given, const strings& listening) {
-  if (!given.empty()) {
-    for (const std::string& a : given) (void)wire::parse_address(a);
-    return given;
-  }
-  strings all;
-  for (const std::string& text : listening) {
-    wire::server_address a = wire::parse_address(text);
-    if (a.host == "0.0.0.0" || a.host == "::") {
-      char name[HOST_NAME_MAX + 1] = {};
-      ::gethostname(name, sizeof name - 1);
-      a.host = name;
-    }
-    all.push_back(a.text());
-  }
-  return all;
-}
 
 int run(int argc, char** argv) {
   servers::server_command_line line("ooc-iod", "Holds one node's stripe objects of the files of a store (ooc-metad).");
@@ -96,7 +76,8 @@ int run(int argc, char** argv) {
   r.node = o.node;
   r.node_uuid = folder.uuid();
   r.store_uuid = folder.store_uuid();
-  r.addresses = announced(line.has("announce") ? line.get<strings>("announce") : strings{}, server.addresses());
+  r.addresses =
+      servers::announced(line.has("announce") ? line.get<strings>("announce") : strings{}, server.addresses());
   r.incarnation = server.incarnation();
   r.name = "ooc-iod " + std::to_string(::getpid());
   servers::registration_events events;

@@ -52,10 +52,12 @@ struct call_handler::question {
 
 call_handler::call_handler(const metadata_folder& folder, std::chrono::seconds capability_life,
                            std::chrono::seconds grace, std::function<bool(const client_key&)> alive,
-                           std::function<storage::claim_holder(const client_key&)> described)
+                           std::function<storage::claim_holder(const client_key&)> described,
+                           std::function<void(const client_key&, bool)> client_ends)
     : described_(std::move(described)),
-      metadata_(folder.database(), folder.store_uuid(), std::move(alive)),
-      leases_(folder),
+      client_ends_(std::move(client_ends)),
+      metadata_(folder.database(), folder.store_uuid(), std::move(alive), folder.open_as()),
+      leases_(metadata_.connection()),
       signer_(folder.signing_key()),
       store_uuid_(folder.store_uuid()),
       capability_life_(capability_life),
@@ -68,12 +70,14 @@ std::vector<client_key> call_handler::remembered() const {
 }
 
 void call_handler::end(const client_key& client) {
+  if (client_ends_) client_ends_(client, false);
   leases_.drop_all(client);
   metadata_.forget_client(client);
   (void)metadata_.dead();  // moves there what its makers have left behind
 }
 
 void call_handler::lose(const client_key& client) {
+  if (client_ends_) client_ends_(client, true);  // before others may have what it held
   leases_.drop_all(client);
   metadata_.lose_client(client);
   (void)metadata_.dead();

@@ -29,9 +29,11 @@ struct caller {
 class call_handler {
  public:
   /// `grace`: as clients are told, so that they are heard of more often.
+  /// `client_ends`: see metad_options.
   call_handler(const metadata_folder& folder, std::chrono::seconds capability_life, std::chrono::seconds grace,
                std::function<bool(const client_key&)> alive,
-               std::function<storage::claim_holder(const client_key&)> described);
+               std::function<storage::claim_holder(const client_key&)> described,
+               std::function<void(const client_key&, bool)> client_ends = {});
 
   /// Throws what the metadata service throws, and usage_error for a call that cannot be meant.
   wire::call_reply answer(const caller& from, const wire::sent_call& c);
@@ -51,6 +53,7 @@ class call_handler {
   std::uint64_t calls() const noexcept { return calls_; }
   const std::map<int, std::uint64_t>& calls_by_operation() const noexcept { return by_operation_; }
   const lease_table& leases() const noexcept { return leases_; }
+  storage::sqlite::connection& database() const { return metadata_.connection(); }
 
  private:
   struct question;
@@ -73,6 +76,7 @@ class call_handler {
   void require_lease(question& q, file_id id, wire::lease_kind kind) const;
 
   const std::function<storage::claim_holder(const client_key&)> described_;
+  const std::function<void(const client_key&, bool)> client_ends_;
   storage::served_metadata metadata_;
   lease_table leases_;
   wire::capability_signer signer_;

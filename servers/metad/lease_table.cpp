@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "storage/base/invariants.hpp"
-#include "storage/namespace/metadata_schema.hpp"
 
 namespace ooc::metad {
 
@@ -27,17 +26,16 @@ bool exclude(lease_kind one, lease_kind other) {
 
 }  // namespace
 
-lease_table::lease_table(const metadata_folder& folder)
-    : connection_(storage::open_metadata_database(folder.database(), folder.store_uuid())) {
-  connection_->execute(
+lease_table::lease_table(storage::sqlite::connection& database) : connection_(database) {
+  connection_.execute(
       "CREATE TABLE IF NOT EXISTS lease (client BLOB NOT NULL, number INTEGER NOT NULL,"
       " file INTEGER NOT NULL, kind INTEGER NOT NULL, PRIMARY KEY (client, number)) WITHOUT ROWID");
   // The generation that the file had when its last size lease ended so.
-  connection_->execute("CREATE TABLE IF NOT EXISTS unsettled (file INTEGER PRIMARY KEY, generation INTEGER NOT NULL)");
-  connection_->execute(
+  connection_.execute("CREATE TABLE IF NOT EXISTS unsettled (file INTEGER PRIMARY KEY, generation INTEGER NOT NULL)");
+  connection_.execute(
       "CREATE TRIGGER IF NOT EXISTS unsettled_ends AFTER DELETE ON entry"
       " BEGIN DELETE FROM unsettled WHERE file = OLD.id; END");
-  query q(*connection_, "SELECT client, number, file, kind FROM lease");
+  query q(connection_, "SELECT client, number, file, kind FROM lease");
   while (q.next()) {
     client_key client{};
     const auto blob = q.blob(0);
@@ -71,7 +69,7 @@ bool lease_table::take(const client_key& client, std::uint64_t number, file_id f
     if (const auto l = mine->second.find(number); l != mine->second.end())
       return l->second.file == file && l->second.kind == kind;
   if (is_held_against(file, kind)) return false;
-  run(*connection_, "INSERT INTO lease VALUES (?, ?, ?, ?)", blob_of(client), number, file, static_cast<int>(kind));
+  run(connection_, "INSERT INTO lease VALUES (?, ?, ?, ?)", blob_of(client), number, file, static_cast<int>(kind));
   remember(client, number, {file, kind});
   return true;
 }
@@ -84,8 +82,8 @@ void lease_table::drop(const client_key& client, std::uint64_t number, bool unse
   if (l == mine->second.end()) return;
   // First: if the server dies in between, the lease is still there.
   if (unsettled && l->second.kind == lease_kind::size)
-    run(*connection_, "INSERT OR REPLACE INTO unsettled SELECT id, generation FROM entry WHERE id = ?", l->second.file);
-  run(*connection_, "DELETE FROM lease WHERE client = ? AND number = ?", blob_of(client), number);
+    run(connection_, "INSERT OR REPLACE INTO unsettled SELECT id, generation FROM entry WHERE id = ?", l->second.file);
+  run(connection_, "DELETE FROM lease WHERE client = ? AND number = ?", blob_of(client), number);
   const auto [first, last] = held_.equal_range(l->second.file);
   held_.erase(std::find_if(first, last, [&](const auto& held) { return held.second == l->second.kind; }));
   mine->second.erase(l);
@@ -110,11 +108,11 @@ void lease_table::drop_all(const client_key& client) {
 
 bool lease_table::owes_fence(file_id file, std::uint64_t generation) {
   {
-    query q(*connection_, "SELECT generation FROM unsettled WHERE file = ?", file);
+    query q(connection_, "SELECT generation FROM unsettled WHERE file = ?", file);
     if (!q.next()) return false;
     if (q.unsigned_integer(0) >= generation) return true;
   }
-  run(*connection_, "DELETE FROM unsettled WHERE file = ?", file);
+  run(connection_, "DELETE FROM unsettled WHERE file = ?", file);
   return false;
 }
 

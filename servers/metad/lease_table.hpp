@@ -6,10 +6,8 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <vector>
 
-#include "metad/metadata_folder.hpp"
 #include "storage/namespace/reply_cache.hpp"
 #include "storage/namespace/sqlite.hpp"
 #include "storage/service/io_service.hpp"
@@ -23,8 +21,8 @@ using wire::lease_kind;
 
 class lease_table {
  public:
-  /// Opens the database of the name space, in which it has tables of its own.
-  explicit lease_table(const metadata_folder& folder);
+  /// Has tables of its own in the database of the name space.
+  explicit lease_table(storage::sqlite::connection& database);
 
   /// True where the client now has the lease with this number of its own, or had it already; false
   /// where another lease is in the way.
@@ -56,7 +54,7 @@ class lease_table {
   bool is_held_against(file_id file, lease_kind kind) const;
   void remember(const client_key& client, std::uint64_t number, const lease& l);
 
-  std::unique_ptr<storage::sqlite::connection> connection_;
+  storage::sqlite::connection& connection_;
   std::map<client_key, std::map<std::uint64_t, lease>> leases_;
   std::multimap<file_id, lease_kind> held_;
 };

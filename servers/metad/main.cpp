@@ -3,11 +3,14 @@
 #include <unistd.h>
 
 #include <iostream>
+#include <memory>
+#include <optional>
 
 #include "daemon/command_line.hpp"
 #include "daemon/metrics_endpoint.hpp"
 #include "daemon/run.hpp"
 #include "metad/metad_server.hpp"
+#include "metad/rados_home.hpp"
 #include "oocarray/error.hpp"
 
 namespace {
@@ -29,6 +32,11 @@ int run(int argc, char** argv) {
       "listen", po::value<std::vector<std::string>>()->composing(),
       "ADDRESS:PORT, [IPv6]:PORT or unix:/PATH; several may be given (default 127.0.0.1:7420)")(
       "nodes", po::value<std::uint32_t>()->default_value(0), "number of I/O servers; needed when the store is made")(
+      "database", po::value<std::string>(),
+      "rados:POOL[/NAMESPACE]: the metadata are there, beside the bytes, in RADOS (Ceph), and the folder has only the "
+      "server's keys; of several such servers one serves, and the others wait to take its place")(
+      "announce", po::value<std::vector<std::string>>()->composing(),
+      "addresses that clients of a store in RADOS are told, if they differ from --listen")(
       "key", po::value<std::string>()->default_value(""),
       "file with the cluster key (default $OOC_KEY, ~/.config/oocarray/key); without a key only "
       "this machine is served")("max-connections", po::value<unsigned>()->default_value(1024), "at once")(
@@ -65,17 +73,33 @@ int run(int argc, char** argv) {
   if (line.has("missing-node")) o.missing_nodes = line.get<std::vector<std::uint32_t>>("missing-node");
   if (line.has("forget-node")) o.forget_node = line.get<std::uint32_t>("forget-node");
 
-  servers::server_loop loop(1);
-  metad::metad_server server(loop.context(), o);
-  server.start();
-  servers::metrics_endpoint metrics(loop.context(), [&] { return server.metrics(); });
+  // Made when it is our turn: until then a signal ends the process at once.
+  std::unique_ptr<metad::rados_home> home;
+  std::optional<servers::server_loop> loop;
+  std::optional<metad::metad_server> server;
+  const auto make = [&](const metad::metad_options& options) {
+    loop.emplace(1);
+    server.emplace(loop->context(), options);
+  };
+  if (line.has("database"))
+    home = metad::serve_from_rados(line.get<std::string>("database"), o, make);
+  else
+    make(o);
+  server->start();
+  servers::metrics_endpoint metrics(loop->context(), [&] { return server->metrics(); });
   metrics.start(line.metrics_addresses());
-  spdlog::info("serving store {} from {}", server.store_uuid(), o.folder.string());
+  if (home) {
+    const auto given =
+        line.has("announce") ? line.get<std::vector<std::string>>("announce") : std::vector<std::string>{};
+    home->publish(servers::announced(given, server->addresses()));
+  }
+  spdlog::info("serving store {} from {}", server->store_uuid(),
+               home ? line.get<std::string>("database") : o.folder.string());
   // Last: who waits for it (`ooc start`) knows then that it has not failed.
-  for (const std::string& a : server.addresses()) spdlog::info("listening on {}", a);
-  loop.run([&] {
+  for (const std::string& a : server->addresses()) spdlog::info("listening on {}", a);
+  loop->run([&] {
     metrics.stop();
-    server.stop();
+    server->stop();
   });
   spdlog::info("stopped");
   return 0;

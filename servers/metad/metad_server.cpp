@@ -27,13 +27,14 @@ metad_server::metad_server(asio::io_context& context, metad_options options)
       options_(std::move(options)),
       incarnation_(wire::random_incarnation()),
       started_ns_(servers::unix_time_ns()),
-      folder_(options_.folder, options_.nodes, options_.owner),
+      folder_(options_.elsewhere ? metadata_folder(options_.folder, *options_.elsewhere)
+                                 : metadata_folder(options_.folder, options_.nodes, options_.owner)),
       revoked_(options_.revoked, folder_.revoked()),
       clients_(options_.grace),
       calls_(
           folder_, options_.capability_life, options_.grace, [this](const client_key& c) { return clients_.alive(c); },
-          [this](const client_key& c) { return clients_.described(c); }),
-      nodes_(folder_),
+          [this](const client_key& c) { return clients_.described(c); }, options_.client_ends),
+      nodes_(calls_.database(), folder_.nodes()),
       ticks_(context),
       listeners_(context, [this](std::shared_ptr<wire::stream_socket> s) { accepted(std::move(s)); }),
       places_(std::make_shared<servers::fair_share>(options_.max_connections, 1)),

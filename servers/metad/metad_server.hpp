@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,6 +30,9 @@ namespace ooc::metad {
 
 struct metad_options {
   std::filesystem::path folder;
+  std::optional<database_elsewhere> elsewhere;  ///< of a store in RADOS
+  /// Called when a client has left, or (true) is taken for lost: it must not reach the store's bytes any more then.
+  std::function<void(const client_key&, bool)> client_ends;
   std::uint32_t nodes = 0;                         ///< 0: the folder must hold a store already
   storage::credentials owner;                      ///< of the root folder of a new store
   std::vector<std::string> listen;                 ///< addresses

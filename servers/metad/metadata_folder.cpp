@@ -40,7 +40,21 @@ metadata_folder::metadata_folder(fs::path folder, std::uint32_t nodes, storage::
                                         std::to_string(nodes) + "; the number is chosen when a store is made");
 }
 
-fs::path metadata_folder::database() const { return folder_ / storage::metadata_file_name; }
+metadata_folder::metadata_folder(fs::path folder, const database_elsewhere& elsewhere)
+    : folder_(std::move(folder)), elsewhere_(elsewhere.database), uuid_(elsewhere.store_uuid) {
+  lock_ = servers::lock_folder(folder_, "metadata server");
+  if (fs::exists(folder_ / identity_name))
+    refuse_folder(folder_.native(), "is that of a store of its own: give one for the keys of this server (--folder)");
+  servers::close_to_others(folder_);
+}
+
+fs::path metadata_folder::database() const {
+  return elsewhere_.empty() ? folder_ / storage::metadata_file_name : fs::path(elsewhere_);
+}
+
+storage::sqlite::open_as metadata_folder::open_as() const noexcept {
+  return elsewhere_.empty() ? storage::sqlite::open_as::existing : storage::sqlite::open_as::alone;
+}
 
 fs::path metadata_folder::signing_key() const { return folder_ / key_name; }
 

@@ -1,5 +1,6 @@
 // The folder of a metadata server: the database of the name space, the key that signs capabilities,
-// and the file `oocarray-metadata` that says which store they are of.
+// and the file `oocarray-metadata` that says which store they are of.  Of a store whose database is in RADOS only the
+// key is here.
 //
 // It is made in steps that can be cut off anywhere: as long as `oocarray-metadata` is not there
 // under its name, the next start clears away what a cut-off one left (told by
@@ -11,9 +12,16 @@
 #include <string>
 
 #include "storage/base/file_descriptor.hpp"
+#include "storage/namespace/sqlite.hpp"
 #include "storage/service/metadata_service.hpp"
 
 namespace ooc::metad {
+
+/// The database of a store that is not in the server's folder.
+struct database_elsewhere {
+  std::string database;  ///< for sqlite::open_as::alone
+  std::string store_uuid;
+};
 
 class metadata_folder {
  public:
@@ -22,10 +30,14 @@ class metadata_folder {
   /// Throws usage_error where it is something else, has another number of nodes, or is in use;
   /// io_error where it cannot be used.
   metadata_folder(std::filesystem::path folder, std::uint32_t nodes, storage::credentials owner);
+  /// The folder of a server of such a store, which has no I/O servers; made where it is missing.  Throws the same.
+  metadata_folder(std::filesystem::path folder, const database_elsewhere& elsewhere);
 
   const std::string& store_uuid() const noexcept { return uuid_; }
   std::uint32_t nodes() const noexcept { return nodes_; }
   std::filesystem::path database() const;
+  /// How that is to be opened.
+  storage::sqlite::open_as open_as() const noexcept;
   /// The file with the secret half of the capabilities' key.
   std::filesystem::path signing_key() const;
   /// The file with all revocations that the server has ever been told.
@@ -37,6 +49,7 @@ class metadata_folder {
 
   std::filesystem::path folder_;
   storage::file_descriptor lock_;
+  std::string elsewhere_;  // the database; empty: in the folder
   std::string uuid_;
   std::uint32_t nodes_ = 0;
 };

@@ -5,7 +5,6 @@
 
 #include "oocarray/error.hpp"
 #include "storage/base/refuse.hpp"
-#include "storage/namespace/metadata_schema.hpp"
 
 namespace ooc::metad {
 
@@ -33,13 +32,13 @@ std::vector<std::string> split(const std::string& text) {
 
 }  // namespace
 
-node_table::node_table(const metadata_folder& folder)
-    : connection_(storage::open_metadata_database(folder.database(), folder.store_uuid())), rows_(folder.nodes()) {
-  connection_->execute(
+node_table::node_table(storage::sqlite::connection& database, std::uint32_t nodes)
+    : connection_(database), rows_(nodes) {
+  connection_.execute(
       "CREATE TABLE IF NOT EXISTS node (id INTEGER PRIMARY KEY, uuid TEXT NOT NULL,"
       " addresses TEXT NOT NULL)");
   for (std::uint32_t i = 0; i < rows_.size(); ++i) rows_[i].known.node = i;
-  query q(*connection_, "SELECT id, uuid, addresses FROM node");
+  query q(connection_, "SELECT id, uuid, addresses FROM node");
   while (q.next()) {
     if (q.unsigned_integer(0) >= rows_.size()) continue;
     node_registration& known = rows_[q.unsigned_integer(0)].known;
@@ -49,7 +48,7 @@ node_table::node_table(const metadata_folder& folder)
 }
 
 void node_table::keep(const node_registration& r) {
-  run(*connection_, "INSERT OR REPLACE INTO node VALUES (?, ?, ?)", r.node, r.uuid, joined(r.addresses));
+  run(connection_, "INSERT OR REPLACE INTO node VALUES (?, ?, ?)", r.node, r.uuid, joined(r.addresses));
 }
 
 void node_table::require_right(const node_registration& r) const {
@@ -73,6 +72,7 @@ void node_table::require_right(const node_registration& r) const {
 }
 
 bool node_table::enlist(const node_registration& r, std::uint64_t connection) {
+  if (rows_.empty()) refuse("the bytes of this store are in RADOS: it has no I/O servers");
   if (r.node >= rows_.size())
     refuse("node " + std::to_string(r.node) + ": the store has nodes 0 to " + std::to_string(rows_.size() - 1));
   row& mine = rows_[r.node];
@@ -108,7 +108,7 @@ void node_table::set_missing(std::uint32_t node) {
 
 void node_table::forget(std::uint32_t node) {
   if (node >= rows_.size()) refuse("--forget-node " + std::to_string(node) + ": no such node");
-  run(*connection_, "DELETE FROM node WHERE id = ?", node);
+  run(connection_, "DELETE FROM node WHERE id = ?", node);
   rows_[node] = {};
   rows_[node].known.node = node;
 }

@@ -6,11 +6,9 @@
 
 #include <chrono>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "metad/metadata_folder.hpp"
 #include "storage/namespace/sqlite.hpp"
 
 namespace ooc::metad {
@@ -30,7 +28,8 @@ class node_table {
   static constexpr std::chrono::seconds silence_limit{10};
   using clock = std::chrono::steady_clock;
 
-  explicit node_table(const metadata_folder& folder);
+  /// Has a table of its own in the database of the name space.
+  node_table(storage::sqlite::connection& database, std::uint32_t nodes);
 
   /// Registers, or hears again, an I/O server whose connection is `connection` (any number that no
   /// other connection has).  True where it is news.  Throws usage_error for an index that the store
@@ -63,7 +62,7 @@ class node_table {
   void require_right(const node_registration& r) const;
   void keep(const node_registration& r);
 
-  std::unique_ptr<storage::sqlite::connection> connection_;
+  storage::sqlite::connection& connection_;
   std::vector<row> rows_;
 };
 

@@ -3,12 +3,15 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <type_traits>
 
 #include "metad/client_table.hpp"
 #include "metad/lease_table.hpp"
+#include "metad/metadata_folder.hpp"
 #include "metad/node_table.hpp"
 #include "metad/revocation_watch.hpp"
 #include "oocarray/error.hpp"
+#include "storage/namespace/metadata_schema.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace ooc;
@@ -27,12 +30,17 @@ struct stored {
   /// As a server that was killed and is started again.
   void open() {
     table.reset();
-    table = std::make_unique<Table>(store);
+    connection = storage::open_metadata_database(store.database(), store.store_uuid());
+    if constexpr (std::is_same_v<Table, node_table>)
+      table = std::make_unique<Table>(*connection, store.nodes());
+    else
+      table = std::make_unique<Table>(*connection);
   }
   Table* operator->() { return table.get(); }
 
   testing::temporary_folder folder;
   metadata_folder store{folder / "meta", 3, {0, 0}};
+  std::unique_ptr<storage::sqlite::connection> connection;
   std::unique_ptr<Table> table;
 };
 

@@ -53,7 +53,9 @@ void match(storage::metadata_service& metadata, const std::string& folder, const
 
 }  // namespace
 
-bool is_url(const std::string& argument) { return argument.starts_with("local:") || argument.starts_with("ooc:"); }
+bool is_url(const std::string& argument) {
+  return argument.starts_with("local:") || argument.starts_with("ooc:") || argument.starts_with("rados:");
+}
 
 namespace {
 
@@ -81,11 +83,13 @@ url_path split_local_url(const std::string& url) {
 
 url_path split_url(const std::string& url) {
   if (url.starts_with("local:")) return split_local_url(url);
-  if (!url.starts_with("ooc://")) return {url, ""};
   const auto end = begin_of_options(url);
-  const auto slash = url.find('/', std::string("ooc://").size());
+  // A path in a store in RADOS follows its namespace.
+  const bool rados = url.starts_with("rados:");
+  const auto name = rados ? url.find('/') + 1 : std::string("ooc://").size();
+  const auto slash = name == 0 || (!rados && !url.starts_with("ooc://")) ? url.npos : url.find('/', name);
   if (slash >= end) return {url, ""};
-  return {url.substr(0, slash + 1) + url.substr(end), url.substr(slash + 1, end - slash - 1)};
+  return {url.substr(0, slash + (rados ? 0 : 1)) + url.substr(end), url.substr(slash + 1, end - slash - 1)};
 }
 
 std::vector<std::string> expand(storage::metadata_service& metadata, const std::string& path) {

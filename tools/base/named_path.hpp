@@ -3,6 +3,7 @@
 //     runs/7/a                          a path in the store that --store or OOC_STORE names
 //     local:/disk1,/disk2/runs/7/a      the same in the store local:/disk1,/disk2
 //     ooc://head:7420/runs/*/a          everything of that kind in a served store
+//     rados:pool/namespace/runs/7/a     in a store in RADOS, whose namespace must be named then
 //
 // Wildcards are those of the shell, within one component: * ? [a-z]; a backslash takes the next
 // character as it is. What is there under exactly the name given comes before what the name

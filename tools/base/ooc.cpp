@@ -35,7 +35,7 @@ void print_help() {
   std::cout << "Usage: ooc [--store URL] COMMAND [ARGUMENTS] | ooc help [COMMAND]\n"
                "Works on a store of out-of-core arrays: --store URL, or the environment variable\n"
                "OOC_STORE.  A store on this machine is local:FOLDER[,FOLDER...], one folder for each\n"
-               "disk; one on servers is ooc://HOST:PORT.\n\nCommands:\n";
+               "disk; one on servers is ooc://HOST:PORT, one in Ceph rados:POOL/NAMESPACE.\n\nCommands:\n";
   for (const command* c : commands)
     std::cout << "  " << c->name << std::string(9 - std::string(c->name).size(), ' ') << first_line(c->summary) << "\n";
   std::cout << "\n`ooc COMMAND --help` tells more.  `ooc --version` tells the version.\n"

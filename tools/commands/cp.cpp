@@ -31,14 +31,15 @@ int run_cp(const command& self, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const command cp{"cp", "cp [options] SOURCE... DESTINATION",
-                 "Copies files and folders, within a store, between stores, and from and to plain files:\n"
-                 "local:... and ooc://... name a store and a path in it, file:PATH, ./PATH and ../PATH a plain "
-                 "file,\n"
-                 "- standard input or output.  Anything else is a path in the store of --store or OOC_STORE, "
-                 "or,\n"
-                 "beside a URL, a plain file.  Files that are there are replaced when the copy is complete.  What\n"
-                 "cannot be copied is named; the others are, and the status is 1.",
-                 run_cp};
+const command cp{
+    "cp", "cp [options] SOURCE... DESTINATION",
+    "Copies files and folders, within a store, between stores, and from and to plain files:\n"
+    "local:..., ooc://... and rados:... name a store and a path in it, file:PATH, ./PATH and ../PATH a plain "
+    "file,\n"
+    "- standard input or output.  Anything else is a path in the store of --store or OOC_STORE, "
+    "or,\n"
+    "beside a URL, a plain file.  Files that are there are replaced when the copy is complete.  What\n"
+    "cannot be copied is named; the others are, and the status is 1.",
+    run_cp};
 
 }  // namespace ooc::tool

@@ -27,7 +27,7 @@ int run_df(const command& self, const std::vector<std::string>& arguments) {
   if (!line.parse(arguments)) return success;
   const std::string url = line.store_url("URL");
   const auto all =
-      url.starts_with("ooc:") ? served_disks(url, line.text_or("key", "")) : local_disks(line.open_store_of("URL"));
+      url.starts_with("ooc:") ? served_disks(url, line.text_or("key", "")) : own_disks(line.open_store_of("URL"));
   const auto [bytes, free, complete] = sum_of(all);
   if (line.has("json")) {
     nlohmann::json nodes = nlohmann::json::array();

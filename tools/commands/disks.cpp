@@ -1,7 +1,6 @@
 #include "commands/disks.hpp"
 
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 
 #include <cerrno>
 #include <set>
@@ -34,15 +33,17 @@ std::vector<disk> served_disks(const std::string& url, const std::string& key) {
   return all;
 }
 
-std::vector<disk> local_disks(const ooc::store& store) {
+std::vector<disk> own_disks(const ooc::store& store) {
   std::vector<disk> all;
   for (const auto& n : store.core()->nodes()) {
     disk d;
     d.name = n->name();
-    struct statvfs v {};
-    if (::statvfs(d.name.c_str(), &v) != 0) throw io_error({errno, std::generic_category()}, "'" + d.name + "'");
-    d.bytes = std::uint64_t{v.f_blocks} * v.f_frsize;
-    d.free = std::uint64_t{v.f_bavail} * v.f_frsize;
+    if (const auto space = n->space()) {
+      d.bytes = space->size;
+      d.free = space->free;
+    } else {
+      d.why = "does not say";
+    }
     struct ::stat st {};
     if (::stat(d.name.c_str(), &st) == 0) d.where = std::to_string(st.st_dev);
     all.push_back(std::move(d));

@@ -19,7 +19,8 @@ struct disk {
 
 /// Asks the servers of a store; `key`: file with the key, empty: the usual one.
 std::vector<disk> served_disks(const std::string& url, const std::string& key);
-std::vector<disk> local_disks(const ooc::store& store);
+/// Those that this process knows itself.
+std::vector<disk> own_disks(const ooc::store& store);
 
 struct disk_sum {
   std::uint64_t bytes = 0, free = 0;

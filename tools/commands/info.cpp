@@ -1,5 +1,3 @@
-#include <sys/statvfs.h>
-
 #include <iostream>
 
 #include "base/command.hpp"
@@ -26,10 +24,9 @@ int run_info(const command& self, const std::vector<std::string>& arguments) {
   nlohmann::json nodes = nlohmann::json::array();
   for (const auto& n : store.core()->nodes()) {
     nlohmann::json node{{"name", n->name()}};
-    struct statvfs disk {};
-    if (store.url().starts_with("local:") && ::statvfs(n->name().c_str(), &disk) == 0) {
-      node["disk_bytes"] = std::uint64_t{disk.f_blocks} * disk.f_frsize;
-      node["available_bytes"] = std::uint64_t{disk.f_bavail} * disk.f_frsize;
+    if (const auto space = n->space()) {
+      node["disk_bytes"] = space->size;
+      node["available_bytes"] = space->free;
     }
     nodes.push_back(std::move(node));
   }

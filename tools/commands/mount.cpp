@@ -112,7 +112,7 @@ int run_mount(const command& self, const std::vector<std::string>& arguments) {
   const ooc::store store = ooc::store::open(o.url, with);
   const bool served = o.url.starts_with("ooc:");
   o.ask_space = [&store, &o, &key, served] {
-    const disk_sum s = sum_of(served ? served_disks(o.url, key) : local_disks(store));
+    const disk_sum s = sum_of(served ? served_disks(o.url, key) : own_disks(store));
     return mount::space{s.bytes, s.free};
   };
   mount::serve(store, o, [&] {

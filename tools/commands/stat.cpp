@@ -1,3 +1,4 @@
+#include <cstdio>
 #include <iostream>
 
 #include "base/command.hpp"
@@ -14,20 +15,27 @@ namespace {
 struct data_file {
   std::uint32_t node;
   std::string where;  ///< the node: its folder, or host:port
-  std::string file;   ///< below the folder of a server
+  std::string file;   ///< below the folder of a server; of RADOS its objects
   std::uint64_t bytes;
 };
+
+/// In RADOS: docs/disk-format.md, "Stores in RADOS".
+std::string objects_of(storage::file_id id) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%016llx.*", static_cast<unsigned long long>(id));
+  return text;
+}
 
 std::vector<data_file> data_files(const storage::store_core& core, const storage::entry& e) {
   std::vector<data_file> all;
   if (e.kind != storage::entry_kind::file) return all;
-  const bool embedded = core.url().starts_with("local:");
+  const bool embedded = core.url().starts_with("local:"), rados = core.url().starts_with("rados:");
   for (std::uint32_t i = 0; i < e.striping.nn; ++i) {
     const std::uint64_t bytes = e.striping.object_size(i, e.size);
     if (bytes == 0) continue;
     const auto node = static_cast<std::uint32_t>((e.striping.sn + i) % core.nodes().size());
     const std::string where = core.nodes()[node]->name();
-    const std::string file = storage::node_folder::relative(e.id) + ".data";
+    const std::string file = rados ? objects_of(e.id) : storage::node_folder::relative(e.id) + ".data";
     all.push_back({node, where, embedded ? where + "/" + file : file, bytes});
   }
   return all;

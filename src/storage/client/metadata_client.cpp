@@ -141,6 +141,14 @@ std::string metadata_client::exchange(question& q) {
   }
 }
 
+std::string metadata_client::found_address() const {
+  try {
+    return options_.lookup();
+  } catch (const io_error& e) {
+    throw wire::connection_error(e.code(), e.what());
+  }
+}
+
 void metadata_client::connect_once(deadline_point deadline) {
   wire::hello_info me;
   me.client = options_.client.id;
@@ -151,6 +159,7 @@ void metadata_client::connect_once(deadline_point deadline) {
   me.store_uuid = store_uuid_;
   me.name = options_.client.name;
   me.frames = options_.client.frames;
+  if (options_.lookup) connection_.set_address(found_address());
   connection_.connect(me, options_.client.key, deadline);
   store_uuid_ = connection_.server().store_uuid;
   restored_ = false;

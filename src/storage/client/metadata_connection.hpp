@@ -40,6 +40,8 @@ class metadata_connection {
   /// The program did not run while the last call, or attempt to connect, waited (outage.hpp).
   bool stopped() const noexcept { return stopped_; }
   bool open() const noexcept { return open_; }
+  /// For the connections from now on.
+  void set_address(std::string address) { address_ = std::move(address); }
   void close() noexcept;
   /// Connects and shakes hands; with a key both sides prove theirs first.  Throws wire::connection_refused where
   /// trying again is of no use, wire::connection_error where another attempt may do.
@@ -60,7 +62,7 @@ class metadata_connection {
   boost::asio::awaitable<void> greet(const wire::hello_info& me, const wire::key_ptr& key);
   void run(boost::asio::awaitable<void> what, deadline_point deadline);
 
-  const std::string address_;
+  std::string address_;
   boost::asio::io_context context_{1};
   std::shared_ptr<wire::stream_socket> socket_;  // there while connecting and connected
   std::unique_ptr<wire::frame_reader> reader_;

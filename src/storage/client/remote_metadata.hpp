@@ -17,6 +17,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -34,7 +35,10 @@ struct call_reply;
 namespace ooc::storage {
 
 struct remote_metadata_options {
-  std::string address;     ///< of the metadata server
+  std::string address;  ///< of the metadata server
+  /// Where another server may take its place: the address of who serves now, asked before each connection.  May throw
+  /// io_error where that cannot be known now.
+  std::function<std::string()> lookup;
   std::string store_uuid;  ///< empty: whatever store it serves
   client_identity client;
   std::chrono::milliseconds deadline{30'000};  ///< of every call

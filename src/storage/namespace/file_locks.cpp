@@ -1,6 +1,7 @@
 #include "storage/namespace/file_locks.hpp"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -72,6 +73,12 @@ bool try_lock(const file_descriptor& fd, const std::filesystem::path& locks, std
 }
 
 }  // namespace
+
+file_descriptor locks_of_one_process() {
+  file_descriptor fd(::memfd_create("oocarray locks", MFD_CLOEXEC));
+  if (!fd) throw io_error({errno, std::generic_category()}, "memory for the locks of files cannot be had");
+  return fd;
+}
 
 std::shared_ptr<void> lock_size(const std::filesystem::path& locks, file_id id) {
   file_descriptor fd = open_locks(locks);

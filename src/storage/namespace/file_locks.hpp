@@ -7,9 +7,13 @@
 #include <filesystem>
 #include <memory>
 
+#include "storage/base/file_descriptor.hpp"
 #include "storage/layout/file_shape.hpp"
 
 namespace ooc::storage {
+
+/// A lock file without a name, which is opened as /proc/self/fd/N.  Throws io_error.
+file_descriptor locks_of_one_process();
 
 /// Waits until nobody holds the lock of file `id` in the lock file `locks` (made if missing) and
 /// takes it.  It is held until the guard goes or the process dies.  Throws io_error, ETIMEDOUT

@@ -60,10 +60,14 @@ Answer without_attributes(Answer a) {
 
 }  // namespace
 
-local_metadata::local_metadata(const std::filesystem::path& file, std::string_view store_uuid, credentials who)
+local_metadata::local_metadata(const std::filesystem::path& file, std::string_view store_uuid, credentials who,
+                               sqlite::open_as how)
     : call_runner(std::make_shared<database>(), std::move(who)) {
-  db_->connection = open_metadata_database(file, store_uuid);
+  db_->connection = open_metadata_database(file, store_uuid, how);
   db_->locks = file.parent_path() / "metadata.locks";
+  if (how != sqlite::open_as::alone) return;
+  db_->own_locks = locks_of_one_process();
+  db_->locks = "/proc/self/fd/" + std::to_string(db_->own_locks.get());
 }
 
 local_metadata::local_metadata(const std::filesystem::path& file, std::string_view store_uuid, credentials who,

@@ -14,6 +14,8 @@
 //
 // A process that may not write the database opens it for reading only: changes are then refused with the reason.
 //
+// A database in RADOS is open in one process at a time, and all that was acknowledged is durable.
+//
 // Must not be used in the child of a fork().
 #pragma once
 
@@ -37,8 +39,9 @@ struct read_only_access {
 
 class local_metadata : public metadata_service, protected call_runner {
  public:
-  /// Opens the database `file` of the store `store_uuid`, for calls by `who`.
-  local_metadata(const std::filesystem::path& file, std::string_view store_uuid, credentials who);
+  /// Opens the database `file` of the store `store_uuid`, for calls by `who`.  `how`: existing or alone.
+  local_metadata(const std::filesystem::path& file, std::string_view store_uuid, credentials who,
+                 sqlite::open_as how = sqlite::open_as::existing);
   /// The same for who may not write it; see metadata_reader.hpp for what that needs.
   local_metadata(const std::filesystem::path& file, std::string_view store_uuid, credentials who,
                  const read_only_access& why);

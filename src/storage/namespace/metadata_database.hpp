@@ -10,6 +10,7 @@
 #include <string>
 
 #include "oocarray/error.hpp"
+#include "storage/base/file_descriptor.hpp"
 #include "storage/base/mutex.hpp"
 #include "storage/base/process_identity.hpp"
 #include "storage/namespace/local_metadata.hpp"
@@ -50,6 +51,7 @@ struct metadata_database {
   std::optional<metadata_reader> reader OOC_GUARDED_BY(mutex);
   std::optional<read_only_access> read_only;  // why he may not; set by the constructor
   std::filesystem::path locks;                // the file whose byte ranges are the locks of file_locks.hpp
+  file_descriptor own_locks;                  // that file where no other process opens the database
   process_identity me = this_process();
   std::function<bool(const client_key&)> client_alive OOC_GUARDED_BY(mutex);  // set by servers
 
@@ -74,7 +76,7 @@ class durable_commits {
   explicit durable_commits(sqlite::connection& c) : c_(c) { c_.execute("PRAGMA synchronous = FULL"); }
   ~durable_commits() {
     try {
-      c_.execute("PRAGMA synchronous = NORMAL");
+      if (!c_.always_durable()) c_.execute("PRAGMA synchronous = NORMAL");
     } catch (const error&) {
       // Later commits are then durable too: slow, not wrong.
     }

@@ -172,9 +172,10 @@ void use_feature(sqlite::connection& c, const char* feature) {
 }
 
 void make_metadata_database(const std::filesystem::path& file, std::string_view store_uuid, const credentials& owner,
-                            std::uint32_t mode) {
-  sqlite::connection c(file, sqlite::open_as::fresh);
+                            std::uint32_t mode, sqlite::open_as how) {
+  sqlite::connection c(file, how);
   require_log(c, file);
+  if (how == sqlite::open_as::alone && pragma(c, "PRAGMA application_id") == metadata_application_id) return;
   c.execute("PRAGMA synchronous = FULL");
   sqlite::transaction t(c, sqlite::transaction_kind::write);
   c.execute(tables);
@@ -250,10 +251,11 @@ std::unique_ptr<sqlite::connection> open_metadata_database(const std::filesystem
       throw usage_error(errc::not_a_store, name + " belongs to store " + uuid + ", its folder to store " +
                                                std::string(store_uuid) + ": put the store's own database back");
   }
-  if (how != sqlite::open_as::existing) return c;
+  if (how != sqlite::open_as::existing && how != sqlite::open_as::alone) return c;
   require_log(*c, file);
-  // The write-ahead log survives the death of any process as it is; loss of power needs sync().
-  c->execute("PRAGMA synchronous = NORMAL");
+  // The write-ahead log survives the death of any process as it is; loss of power needs sync().  In RADOS what is not
+  // durable is on its way in the process.
+  c->execute(std::string("PRAGMA synchronous = ") + (c->always_durable() ? "FULL" : "NORMAL"));
   skip_ids_of_other_boots(*c);
   return c;
 }

@@ -29,9 +29,10 @@ inline constexpr const char* feature_commits = "commits";          // the table 
 /// Inside the transaction that first does so: the store has this feature from now on.
 void use_feature(sqlite::connection& c, const char* feature);
 
-/// Makes the database of a new store: one folder, the root, that belongs to `owner` and has this mode.
+/// Makes the database of a new store: one folder, the root, that belongs to `owner` and has this mode.  `how`: fresh or
+/// alone; in RADOS one that has been made already is left as it is.
 void make_metadata_database(const std::filesystem::path& file, std::string_view store_uuid, const credentials& owner,
-                            std::uint32_t mode = 0755);
+                            std::uint32_t mode = 0755, sqlite::open_as how = sqlite::open_as::fresh);
 
 /// Opens a database and checks that it is ours, of a known version and of the store `store_uuid`.
 /// Throws usage_error (errc::not_a_store) where it is not, integrity_error where it is damaged.

@@ -38,12 +38,14 @@ std::optional<served_call::unfinished_file> served_call::being_made(file_id id) 
 // The server's own.
 
 served_metadata::served_metadata(const std::filesystem::path& file, std::string_view store_uuid,
-                                 std::function<bool(const client_key&)> alive)
-    : local_metadata(file, store_uuid, {0, 0}) {
+                                 std::function<bool(const client_key&)> alive, sqlite::open_as how)
+    : local_metadata(file, store_uuid, {0, 0}, how) {
   const database::use lock(db_->mutex, *db_);
   make_reply_cache(db_->now());
   db_->client_alive = std::move(alive);
 }
+
+sqlite::connection& served_metadata::connection() const OOC_NO_THREAD_SAFETY_ANALYSIS { return *db_->connection; }
 
 served_call served_metadata::of(credentials who, const client_call& call) const { return {db_, std::move(who), call}; }
 

@@ -39,7 +39,10 @@ class served_metadata final : public local_metadata {
   /// Opens the database and makes the tables that servers need.  `alive` says which of the clients that make
   /// files may still be there; it is called under the database's mutex.
   served_metadata(const std::filesystem::path& file, std::string_view store_uuid,
-                  std::function<bool(const client_key&)> alive);
+                  std::function<bool(const client_key&)> alive, sqlite::open_as how = sqlite::open_as::existing);
+
+  /// For further tables, in the one thread of the server and outside of its calls.
+  sqlite::connection& connection() const;
 
   served_call of(credentials who, const client_call& call) const;
   /// True where the client is making some file.

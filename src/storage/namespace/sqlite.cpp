@@ -123,19 +123,19 @@ log_lock::~log_lock() {
   if (log_) ::flock(log_.get(), LOCK_UN);
 }
 
-connection::connection(const std::filesystem::path& file, open_as how) : file_(file) {
+connection::connection(const std::filesystem::path& file, open_as how) : file_(file), how_(how) {
   int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
-  const bool writes = how == open_as::existing || how == open_as::fresh;
-  flags |= writes ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
-  if (how == open_as::fresh) flags |= SQLITE_OPEN_CREATE;
+  const bool makes = how == open_as::fresh || how == open_as::alone;
+  flags |= makes || how == open_as::existing ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
+  if (makes) flags |= SQLITE_OPEN_CREATE;
   if (how == open_as::sealed) flags |= SQLITE_OPEN_URI;
   const std::string name = how == open_as::sealed ? uri_of_sealed(file) : file.string();
-  const int rc = sqlite3_open_v2(name.c_str(), &db_, flags, nullptr);
+  const int rc = sqlite3_open_v2(name.c_str(), &db_, flags, how == open_as::alone ? "ceph" : nullptr);
   if (rc != SQLITE_OK) {
     const std::string message = db_ ? sqlite3_errmsg(db_) : sqlite3_errstr(rc);
     sqlite3_close(db_);
     std::error_code ignored;
-    if (how != open_as::fresh && !std::filesystem::exists(file_, ignored) && !ignored)
+    if (!makes && !std::filesystem::exists(file_, ignored) && !ignored)
       throw io_error::in_full({ENOENT, std::generic_category()},
                               "metadata database '" + file_.string() +
                                   "' is not there, and only it knows the names and shapes of the store's files: put it "
@@ -154,14 +154,20 @@ connection::connection(const std::filesystem::path& file, open_as how) : file_(f
     sqlite3_wal_hook(db_, committed, this);
     if (!reserve_log(0)) (void)reserve_log(0, 0);
   }
+  // Without memory that processes share there is a log only so.
+  if (how == open_as::alone) sqlite3_exec(db_, "PRAGMA locking_mode = EXCLUSIVE", nullptr, nullptr, nullptr);
   sqlite3_busy_timeout(db_, static_cast<int>(std::chrono::milliseconds(busy_timeout).count()));
 }
 
 void connection::abandon() noexcept {
   for (auto& [sql, s] : statements_) sqlite3_finalize(s);
   statements_.clear();
-  sqlite3_db_config(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
-  sqlite3_close(std::exchange(db_, nullptr));
+  // One in RADOS is closed by calls to its cluster, for which a child has no threads: it stays as it is.
+  if (how_ != open_as::alone) {
+    sqlite3_db_config(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+    sqlite3_close(db_);
+  }
+  db_ = nullptr;
   writes_ = false;
 }
 

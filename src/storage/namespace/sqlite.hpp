@@ -14,6 +14,9 @@
 // database to the pages that are in it, so nobody empties it between those two steps of another's: a lock
 // (`flock` of the log, on which SQLite has none) is shared by those who grow and exclusive for who empties.
 //
+// In RADOS none of that is needed: the log belongs to the one process that has the database open, and each commit is
+// durable.
+//
 // A connection must not be used in a child after fork().
 #pragma once
 
@@ -39,6 +42,7 @@ enum class open_as {
   fresh,      ///< made where it is missing
   read_only,  ///< beside writers: needs the log and its index
   sealed,     ///< nobody writes it, the caller sees to that: needs nothing but the database
+  alone,      ///< in RADOS (rados_database.hpp), made where it is missing; nobody else opens it meanwhile
 };
 
 /// A part in the lock of a log; given back by the destructor, also where a child has inherited it.
@@ -81,6 +85,8 @@ class connection {
 
   std::int64_t last_insert_id() const noexcept;
   int changes() const noexcept;
+  /// Every commit is durable.
+  bool always_durable() const noexcept { return how_ == open_as::alone; }
   const std::filesystem::path& file() const noexcept { return file_; }
 
   /// Moves what is in the log into the database, so that the log can begin anew.  False where not everything
@@ -111,6 +117,7 @@ class connection {
   std::string log_file() const { return file_.string() + "-wal"; }
 
   std::filesystem::path file_;
+  open_as how_;
   sqlite3* db_ = nullptr;
   bool writes_ = false;
   std::int64_t pages_with_room_ = 0;  // of the database

@@ -15,6 +15,7 @@
 // reference to the node: then the thread it runs on is left to end by itself.
 #include "storage/node/local_node.hpp"
 
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -331,6 +332,11 @@ class local_io_service final : public local_node {
   std::string name() const override { return pool_->operations().folder().path().string(); }
   io_stats stats() const override { return pool_->operations().counters.snapshot(); }
   std::uint64_t staging_bytes() const override { return pool_->options().workers * pool_->options().staging; }
+  std::optional<node_space> space() const override {
+    struct statvfs v {};
+    if (::statvfs(name().c_str(), &v) != 0) throw io_error({errno, std::generic_category()}, "'" + name() + "'");
+    return node_space{std::uint64_t{v.f_blocks} * v.f_frsize, std::uint64_t{v.f_bavail} * v.f_frsize};
+  }
 
  private:
   operation_ptr make(node_call call, completion done) const {

@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,6 +51,12 @@ enum class locality : std::uint8_t {
   none,     ///< it is embedded in the process
   host,     ///< a server on the same host
   network,  ///< a server on another one
+};
+
+/// The disk under a node, in bytes.
+struct node_space {
+  std::uint64_t size = 0;
+  std::uint64_t free = 0;  ///< for who is not root
 };
 
 /// Reads whole chunks of one stripe object in the calling thread, without a request.
@@ -215,6 +222,8 @@ class io_service {
   /// Where the node is, for messages: a folder, or host:port.
   virtual std::string name() const = 0;
   virtual io_stats stats() const = 0;
+  /// Nothing of the client of a server, which is asked otherwise (`ooc df`).  Throws io_error.
+  virtual std::optional<node_space> space() const { return std::nullopt; }
   /// Bytes of memory the service may hold for transfers; the pager takes them off its budget.
   virtual std::uint64_t staging_bytes() const = 0;
 

@@ -4,14 +4,12 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "oocarray/error.hpp"
-#include "storage/base/duration.hpp"
 #include "storage/base/refuse.hpp"
 #include "storage/client/io_threads.hpp"
 #include "storage/client/remote_metadata.hpp"
@@ -25,25 +23,6 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr std::chrono::milliseconds usual_deadline = 30s;
-
-/// Of the URL, else of the program, else of the environment.
-std::chrono::milliseconds deadline_of(const store_url& url, const store_options& o) {
-  std::string what = "store_options::deadline";
-  std::chrono::milliseconds deadline = o.deadline;
-  if (const auto own = options_of(url).deadline) {
-    what = "store '" + url.scheme + ":" + url.rest + "': deadline";
-    deadline = *own;
-  } else if (deadline == 0ms) {
-    const char* const text = std::getenv("OOC_DEADLINE");
-    if (text == nullptr || *text == '\0') return usual_deadline;
-    what = "the environment variable OOC_DEADLINE";
-    deadline = parse_duration(text, what);
-  }
-  if (deadline < 100ms || deadline > 24h)
-    throw usage_error(errc::invalid_request,
-                      what + " is " + std::to_string(deadline.count()) + " ms; give 100 ms to 24 h");
-  return deadline;
-}
 
 constexpr auto lookup_patience = 1s;
 
@@ -91,7 +70,8 @@ client_identity this_client(const store_options& options) {
 }
 
 std::shared_ptr<store_core> open_remote_store(const store_url& url, const store_options& options) {
-  const std::chrono::milliseconds deadline = deadline_of(url, options);
+  const std::chrono::milliseconds deadline =
+      deadline_of(url, options_of(url).deadline, options.deadline, usual_deadline);
   remote_metadata_options m;
   m.address = server_address_of(url);
   m.client = this_client(options);

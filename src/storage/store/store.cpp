@@ -7,6 +7,7 @@
 #include "oocarray/error.hpp"
 #include "storage/service/commits.hpp"
 #include "storage/store/local_store.hpp"
+#include "storage/store/rados_store.hpp"
 #include "storage/store/remote_store.hpp"
 #include "storage/store/store_url.hpp"
 
@@ -44,8 +45,10 @@ store store::open(std::string_view url, const store_options& options) {
   const storage::store_url parsed = storage::parse_store_url(url);
   if (parsed.scheme == "local") return store(storage::open_local_store(parsed, options));
   if (parsed.scheme == "ooc") return store(storage::open_remote_store(parsed, options));
+  if (parsed.scheme == "rados") return store(storage::open_rados_store(parsed, options));
   throw usage_error(errc::not_a_store, "store '" + std::string(url) + "': scheme '" + parsed.scheme +
-                                           "' is unknown; write local:FOLDER[,FOLDER...] or ooc://HOST[:PORT]");
+                                           "' is unknown; write local:FOLDER[,FOLDER...], ooc://HOST[:PORT] or "
+                                           "rados:POOL[/NAMESPACE]");
 }
 
 std::string store::url() const { return core_->url(); }

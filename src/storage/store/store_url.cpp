@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 
 #include "oocarray/error.hpp"
 #include "storage/base/duration.hpp"
 #include "storage/base/refuse.hpp"
+#include "storage/base/url_options.hpp"
 
 namespace ooc::storage {
 
@@ -112,14 +114,11 @@ local_options local_options_of(const store_url& url) {
   std::string_view rest = std::string_view(url.rest).substr(begin_of_options(url.rest));
   if (rest.empty()) return o;
   const auto folders = local_folders(url);
-  for (rest.remove_prefix(1); !rest.empty();) {
-    const auto end = rest.find('&');
-    const std::string_view one = rest.substr(0, end);
-    rest.remove_prefix(end == rest.npos ? rest.size() : end + 1);
+  for_each_option(rest.substr(1), [&](std::string_view name, std::string_view value, std::string_view one) {
     if (one == "hosts=one") {
       o.one_host = true;
-    } else if (one.starts_with(lost_option)) {
-      fs::path p = normal(whole, decode(whole, one.substr(lost_option.size())));
+    } else if (name == "lost" && one != name) {
+      fs::path p = normal(whole, decode(whole, value));
       if (std::find(folders.begin(), folders.end(), p) == folders.end())
         refuse(errc::not_a_store, "store", whole, "lost folder '" + p.string() + "' is none of the store's");
       o.lost.push_back(std::move(p));
@@ -127,40 +126,54 @@ local_options local_options_of(const store_url& url) {
       refuse(errc::not_a_store, "store", whole,
              "option '" + std::string(one) + "' is unknown; write ?lost=FOLDER or ?hosts=one, with & between two");
     }
-  }
+  });
   return o;
 }
 
 url_options options_of(const store_url& url) {
   url_options o;
-  std::string_view rest = url.rest;
-  const auto begin = rest.find('?');
-  if (begin == rest.npos) return o;
+  const auto begin = url.rest.find('?');
+  if (begin == url.rest.npos) return o;
   const std::string whole = url.scheme + ":" + url.rest;
-  for (rest.remove_prefix(begin + 1); !rest.empty();) {
-    const auto end = rest.find('&');
-    const std::string_view one = rest.substr(0, end);
-    rest.remove_prefix(end == rest.npos ? rest.size() : end + 1);
-    const auto equals = one.find('=');
-    const std::string_view name = one.substr(0, equals);
-    if (name == "encrypt" && equals != one.npos) {
-      const std::string_view value = one.substr(equals + 1);
+  for_each_option(std::string_view(url.rest).substr(begin + 1), [&](std::string_view name, std::string_view value,
+                                                                    std::string_view one) {
+    if (name == "encrypt" && one != name) {
       if (value != "on" && value != "off")
         refuse(errc::not_a_store, "store", whole,
                "encrypt is '" + std::string(value) + "'; write encrypt=on or encrypt=off");
       o.encrypt = value == "on";
-      continue;
+      return;
     }
-    if (name != "deadline" || equals == one.npos)
+    if (name != "deadline" || one == name)
       refuse(errc::not_a_store, "store", whole,
              "option '" + std::string(one) + "' is unknown; write ?deadline=10s or ?encrypt=off, with & between two");
     try {
-      o.deadline = parse_duration(one.substr(equals + 1), "deadline");
+      o.deadline = parse_duration(value, "deadline");
     } catch (const usage_error& e) {
       refuse(errc::not_a_store, "store", whole, e.what());
     }
-  }
+  });
   return o;
+}
+
+std::chrono::milliseconds deadline_of(const store_url& url, std::optional<std::chrono::milliseconds> own,
+                                      std::chrono::milliseconds of_program, std::chrono::milliseconds usual) {
+  using namespace std::chrono_literals;
+  std::string what = "store_options::deadline";
+  std::chrono::milliseconds deadline = of_program;
+  if (own) {
+    what = "store '" + url.scheme + ":" + url.rest + "': deadline";
+    deadline = *own;
+  } else if (deadline == 0ms) {
+    const char* const text = std::getenv("OOC_DEADLINE");
+    if (text == nullptr || *text == '\0') return usual;
+    what = "the environment variable OOC_DEADLINE";
+    deadline = parse_duration(text, what);
+  }
+  if (deadline < 100ms || deadline > 24h)
+    throw usage_error(errc::invalid_request,
+                      what + " is " + std::to_string(deadline.count()) + " ms; give 100 ms to 24 h");
+  return deadline;
 }
 
 std::string local_url(const std::vector<fs::path>& folders, const local_options& options) {

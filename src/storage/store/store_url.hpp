@@ -1,5 +1,5 @@
 // The URL of a store: "local:/disk1,/disk2?lost=/disk2" (one folder per I/O node) or
-// "ooc://host:port/?deadline=10s&encrypt=off".
+// "ooc://host:port/?deadline=10s&encrypt=off".  Those of RADOS are read by rados_url.hpp.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 namespace ooc::storage {
 
 struct store_url {
-  std::string scheme;  ///< "local", "ooc"
+  std::string scheme;  ///< "local", "ooc", "rados"
   std::string rest;    ///< what follows "scheme:"
 };
 
@@ -41,6 +41,11 @@ struct url_options {
 
 /// Throws usage_error (errc::not_a_store) for what cannot be read, naming what can.
 url_options options_of(const store_url& url);
+
+/// How long a call to the store `url` may go unanswered: `own` as its URL says, else `of_program` (0: it does not),
+/// else $OOC_DEADLINE, else `usual`.  Throws usage_error where that is not between 100 ms and 24 h.
+std::chrono::milliseconds deadline_of(const store_url& url, std::optional<std::chrono::milliseconds> own,
+                                      std::chrono::milliseconds of_program, std::chrono::milliseconds usual);
 
 /// The URL of a store in these folders; local_folders() reads it back, local_options_of() the rest.
 std::string local_url(const std::vector<std::filesystem::path>& folders, const local_options& options = {});

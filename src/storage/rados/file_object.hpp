@@ -1,0 +1,38 @@
+// The object of RADOS that says what there is of a file: its bytes, the size of its objects, its cuts.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "storage/layout/file_shape.hpp"
+#include "storage/rados/rados_pool.hpp"
+
+namespace ooc::storage {
+
+struct file_object {
+  std::uint64_t size = 0;    ///< bytes that have been given to the file
+  std::uint64_t object = 0;  ///< bytes of each of its objects
+  std::uint64_t cuts = 0;    ///< as file_shape::cuts
+
+  std::uint64_t objects() const { return (size + object - 1) / object; }
+};
+
+/// "0000000000000012", and of its objects "0000000000000012.000000000000000a".
+std::string object_name(file_id id);
+std::string object_name(file_id id, std::uint64_t number);
+/// The file that an object of such a name is of; 0 where it is none of a file.
+file_id file_of(const std::string& object_name);
+
+std::string text_of(const file_object& f);
+/// False where the text is none of text_of().
+bool parse(const std::string& text, file_object& f);
+
+/// Calls `found` with 0, or with the errno of RADOS, negative; -EBADMSG where the object has something else in it.
+void read_file_object(rados_pool& pool, file_id id, const std::string& what,
+                      std::function<void(int, const file_object&)> found);
+/// All of it at once; `fresh`: -EEXIST where there is one.
+void write_file_object(rados_pool& pool, file_id id, const file_object& f, bool fresh, const std::string& what,
+                       rados_pool::end ended);
+
+}  // namespace ooc::storage

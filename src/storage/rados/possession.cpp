@@ -1,0 +1,165 @@
+#include "storage/rados/possession.hpp"
+
+#include <unistd.h>
+
+#include <sstream>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "oocarray/error.hpp"
+#include "storage/base/durable_file.hpp"
+#include "storage/base/notice.hpp"
+#include "storage/base/refuse.hpp"
+#include "storage/rados/rados_database.hpp"
+
+namespace ooc::storage {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr const char* description_object = "oocarray-store";
+constexpr const char* opening_object = "oocarray-opening";
+constexpr const char* owner_object = "oocarray-owner";
+constexpr const char* server_object = "oocarray-server";
+constexpr const char* database_name = "metadata.sqlite";
+constexpr const char* opening_lock = "opening";
+
+constexpr std::string_view begin_of_description = "oocarray store in RADOS 1\n";
+
+// How long one that dies while it opens the store keeps others out.
+constexpr std::chrono::seconds longest_opening = 30s;
+
+std::string name_of(const rados_pool& pool) { return "store '" + pool.where().name() + "'"; }
+
+std::string client_object(const std::string& number) { return "oocarray-client." + number; }
+
+std::string value_of(const std::string& text, const std::string& key) {
+  const auto at = text.find("\n" + key + " ");
+  if (at == text.npos) return "";
+  const auto begin = at + key.size() + 2;
+  return text.substr(begin, text.find('\n', begin) - begin);
+}
+
+/// Waits until `holder` says nobody, by an empty string.
+template <class Holder>
+void wait_for(const rados_pool& pool, std::optional<std::chrono::seconds> most, Holder holder) {
+  const auto begin = std::chrono::steady_clock::now();
+  bool said = false;
+  for (std::string who = holder(); !who.empty(); who = holder()) {
+    const auto waited = std::chrono::steady_clock::now() - begin;
+    if (most && waited >= *most)
+      throw usage_error(errc::busy, name_of(pool) + " is open in another process (" + who +
+                                        "), and one process at a time has its metadata: close it there, or let "
+                                        "`ooc-metad --database " +
+                                        pool.where().name() + "` have them for all");
+    if (!std::exchange(said, said || waited >= notice_after) && said)
+      notice("waiting for " + name_of(pool) + ", which another process has open, or had when it died (" + who + ")" +
+             (most ? ", " + until_text(begin + *most, *most) : std::string()));
+    std::this_thread::sleep_for(100ms);
+  }
+}
+
+class opening {
+ public:
+  opening(const rados_pool& pool, std::optional<std::chrono::seconds> patience) : pool_(pool) {
+    wait_for(pool, patience ? std::optional(*patience + longest_opening) : patience, [&] {
+      return pool.try_lock(opening_object, opening_lock, longest_opening)
+                 ? std::string()
+                 : "about to open it: " + pool.lockers(opening_object, opening_lock);
+    });
+  }
+  ~opening() { pool_.unlock(opening_object, opening_lock); }
+  opening(const opening&) = delete;
+  opening& operator=(const opening&) = delete;
+
+ private:
+  const rados_pool& pool_;
+};
+
+rados_description find_or_make(const rados_pool& pool, const rados_possession::wish& w) {
+  if (const auto d = find_description(pool)) return *d;
+  std::string other;
+  pool.for_each_object([&](const std::string& object) {
+    if (object != opening_object) other = object;
+    return other.empty();
+  });
+  if (!other.empty())
+    refuse(errc::not_a_store, name_of(pool) + ": there is none, but other objects ('" + other +
+                                  "'): give it a namespace of its own (rados:" + pool.where().pool + "/NAME)");
+  const rados_description d{new_uuid(), w.data.empty() ? pool.where().pool : w.data};
+  pool.put(description_object, std::string(begin_of_description) + "uuid " + d.uuid + "\ndata " + d.data + "\n");
+  return d;
+}
+
+}  // namespace
+
+std::optional<rados_description> find_description(const rados_pool& pool) {
+  const auto text = pool.get(description_object);
+  if (!text) return {};
+  const rados_description d{value_of(*text, "uuid"), value_of(*text, "data")};
+  if (!text->starts_with(begin_of_description) || d.uuid.empty() || d.data.empty())
+    refuse(errc::not_a_store, name_of(pool) + ": its object '" + description_object +
+                                  "' was not made by this release of oocarray; use a later one, or another namespace");
+  return d;
+}
+
+std::vector<std::string> find_rados_server(const rados_pool& pool) {
+  const auto text = pool.get(server_object);
+  if (!text) return {};
+  std::istringstream in(*text);
+  std::vector<std::string> addresses;
+  for (std::string a; in >> a;) addresses.push_back(a);
+  return addresses;
+}
+
+bool has_rados_metadata(const rados_pool& pool) { return !holder_of_rados_database(pool, database_name).empty(); }
+
+std::shared_ptr<rados_possession> rados_possession::take(const std::shared_ptr<rados_pool>& pool, const wish& w,
+                                                         const std::function<void(const rados_possession&)>& open) {
+  if (!w.create && !find_description(*pool))
+    refuse(errc::not_a_store, name_of(*pool) + ": there is none yet; `ooc init` makes one");
+  std::shared_ptr<rados_possession> mine(new rados_possession(pool));
+  // A server that waits for its turn must not keep the one before it from opening the database again.
+  wait_for(*pool, w.patience, [&] { return holder_of_rados_database(*pool, database_name); });
+  const opening alone(*pool, w.patience);
+  mine->store_ = find_or_make(*pool, w);
+  wait_for(*pool, after_death, [&] { return holder_of_rados_database(*pool, database_name); });
+  mine->database_ = use_rados_database(*pool, database_name);
+  open(*mine);
+  // What a process that was killed has sent may still be on its way to its files.
+  if (const auto before = pool->get(owner_object); before && *before != pool->address()) pool->shut_out(*before);
+  pool->put(owner_object, pool->address());
+  pool->remove(server_object);  // of one that has died
+  mine->taken_ = true;
+  return mine;
+}
+
+rados_possession::~rados_possession() {
+  if (!taken_ || ::getpid() != process_) return;
+  try {
+    pool_->remove(server_object);
+    pool_->remove(owner_object);
+  } catch (const error&) {
+    // The next one shuts out a process that sends nothing any more.
+  }
+}
+
+void rados_possession::publish(const std::vector<std::string>& addresses) const {
+  std::string text;
+  for (const std::string& a : addresses) text += a + "\n";
+  pool_->put(server_object, text);
+}
+
+void rados_possession::end_client(const std::string& number, bool lost) const {
+  if (lost)
+    if (const auto address = pool_->get(client_object(number))) pool_->shut_out(*address);
+  pool_->remove(client_object(number));
+}
+
+void introduce_client(const rados_pool& pool, const std::string& number) {
+  pool.put(client_object(number), pool.address());
+}
+
+}  // namespace ooc::storage

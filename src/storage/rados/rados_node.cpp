@@ -1,0 +1,310 @@
+#include "storage/rados/rados_node.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "storage/base/in_flight.hpp"
+#include "storage/base/job_threads.hpp"
+#include "storage/layout/fill_pattern.hpp"
+#include "storage/layout/regions.hpp"
+#include "storage/rados/file_object.hpp"
+#include "storage/rados/object_transfer.hpp"
+
+namespace ooc::storage {
+
+namespace {
+
+/// The calls that take several operations, one after another, on a thread that may wait.
+class upkeep {
+ public:
+  upkeep(const rados_node_ptr& node, const node_call& call)
+      : node_(*node), pool_(*node->pool), calls_(pool_.calls()), call_(call), file_(*call.file) {}
+
+  failure run() {
+    switch (call_.kind) {
+      case io_kind::create: return create();
+      case io_kind::resize: return resize();
+      case io_kind::remove: return remove();
+      case io_kind::advance: return look();
+      case io_kind::verify: return verify();
+      default: return {};
+    }
+  }
+
+ private:
+  static constexpr std::size_t most_at_once = 64;
+
+  failure failed(int rc, const std::string& more = "") const {
+    if (rc == -ENOENT)
+      return node_.failed(call_.kind, file_, rc, "the object that says what there is of it is missing");
+    return node_.failed(call_.kind, file_, rc, more);
+  }
+  std::string what() const { return described(call_.kind, file_); }
+
+  template <class Start>
+  int wait(Start start) const {
+    int result = 0;
+    in_flight one;
+    one.start([&](auto ended) {
+      start([&result, ended](int rc) {
+        result = rc;
+        ended({});
+      });
+    });
+    (void)one.wait();
+    return result;
+  }
+  int find(file_object& f) const {
+    return wait([&](const rados_pool::end& ended) {
+      read_file_object(pool_, file_.id, what(), [&f, ended](int rc, const file_object& found) {
+        f = found;
+        ended(rc);
+      });
+    });
+  }
+  int keep(const file_object& f, bool fresh = false) const {
+    return wait([&](rados_pool::end ended) { write_file_object(pool_, file_.id, f, fresh, what(), std::move(ended)); });
+  }
+
+  /// RADOS reserves nothing; but what cannot fit is refused at once.
+  failure require_room(std::uint64_t bytes) const {
+    if (file_.sparse || bytes <= pool_.space().free) return {};
+    return failed(-ENOSPC, "which is to have " + std::to_string(bytes) + " bytes more");
+  }
+
+  failure create() const {
+    if (file_.commits) return node_.refused(call_.kind, file_, "files with commits cannot be in RADOS");
+    const std::uint64_t object = object_bytes(file_.striping.sf);
+    if (object > most_object_bytes)
+      return node_.refused(call_.kind, file_,
+                           "its stripes have " + std::to_string(file_.striping.sf) + " bytes; in RADOS they may have " +
+                               std::to_string(most_object_bytes) + " at most");
+    if (const failure f = require_room(file_.size)) return f;
+    if (const int rc = keep({file_.size, object, file_.cuts}, true); rc < 0) return failed(rc);
+    return {};
+  }
+
+  failure look() const {
+    file_object now;
+    if (const int rc = find(now); rc < 0) return failed(rc);
+    return {};
+  }
+
+  failure resize() const {
+    file_object now;
+    const int rc = find(now);
+    if (rc == -ENOENT && call_.old_size == 0) return create();
+    if (rc < 0) return failed(rc);
+    file_object next = now;
+    next.size = file_.size;
+    if (file_.cut) next.cuts = file_.cuts;
+    if (next.size >= now.size) {
+      if (const failure f = require_room(next.size - now.size)) return f;
+      // Who did not know yet that the file had been cut off may have written there since.
+      if (file_.cuts > 1)
+        if (const failure f = clear(now, now.size, next.size)) return f;
+    } else {
+      // In this order: whoever writes past the new size from now on learns it.
+      file_object cut = now;
+      cut.cuts = next.cuts;
+      if (cut.cuts != now.cuts)
+        if (const int e = keep(cut); e < 0) return failed(e);
+      if (const failure f = clear(now, next.size, now.size)) return f;
+    }
+    if (const int e = keep(next); e < 0) return failed(e);
+    return {};
+  }
+
+  failure remove() const {
+    file_object now;
+    if (const int rc = find(now); rc < 0) return failed(rc);
+    if (const failure f = clear(now, 0, now.size)) return f;
+    return wait_for_all(1, [&](std::uint64_t, const rados_pool::end& ended) {
+      pool_.write(
+          object_name(file_.id), 0, what(), [this](rados_write_op_t op) { calls_.write_op_remove(op); }, ended);
+    });
+  }
+
+  /// What is in these bytes of the file becomes the fill value.
+  failure clear(const file_object& now, std::uint64_t begin, std::uint64_t end) const {
+    const std::uint64_t part = begin % now.object, first = (begin + now.object - 1) / now.object;
+    const std::uint64_t last = (end + now.object - 1) / now.object;
+    if (part != 0 && begin < end)
+      if (const failure f = wait_for_all(1, [&](std::uint64_t, const rados_pool::end& ended) {
+            pool_.write(
+                object_name(file_.id, begin / now.object), 0, what(),
+                [this, part, &now, begin](rados_write_op_t op) { cut(op, part, now.object, begin); }, ended);
+          }))
+        return f;
+    return first < last ? wait_for_all(last - first,
+                                       [&](std::uint64_t i, const rados_pool::end& ended) {
+                                         pool_.write(
+                                             object_name(file_.id, first + i), 0, what(),
+                                             [this](rados_write_op_t op) { calls_.write_op_remove(op); }, ended);
+                                       })
+                        : failure{};
+  }
+
+  void cut(rados_write_op_t op, std::uint64_t part, std::uint64_t object, std::uint64_t at) const {
+    calls_.write_op_assert_exists(op);
+    if (file_.fill.empty()) return calls_.write_op_truncate(op, part);
+    std::vector<std::byte> pattern(object - part);
+    fill_object_bytes(file_, 0, at, pattern);
+    calls_.write_op_write(op, reinterpret_cast<const char*>(pattern.data()), pattern.size(), part);
+  }
+
+  /// Starts `n` operations, some at a time.  An object that is not there is as good as removed.
+  template <class Start>
+  failure wait_for_all(std::uint64_t n, Start start) const {
+    in_flight all;
+    for (std::uint64_t i = 0; i < n; ++i) {
+      all.wait_below(most_at_once);
+      all.start([&](auto ended) {
+        start(i, [this, ended](int rc) { ended(rc < 0 && rc != -ENOENT ? failed(rc) : failure{}); });
+      });
+    }
+    return all.wait();
+  }
+
+  struct looked_at {
+    std::vector<char> bytes;
+    std::size_t got = 0;
+    int result = 0;
+  };
+
+  /// Reading is what compares an object with its checksums; RADOS gives what another copy has where one is bad.
+  failure verify() const {
+    file_object now;
+    if (const int rc = find(now); rc < 0) return failed(rc);
+    verify_report& report = call_.answer->report;
+    mutex of_report;
+    in_flight all;
+    for (std::uint64_t i = 0; i < now.objects(); ++i) {
+      all.wait_below(4);
+      const auto seen = std::make_shared<looked_at>();
+      seen->bytes.resize(now.object);
+      all.start([&](auto ended) {
+        pool_.read(
+            object_name(file_.id, i), now.object, what(),
+            [this, seen](rados_read_op_t op) {
+              calls_.read_op_read(op, 0, seen->bytes.size(), seen->bytes.data(), &seen->got, &seen->result);
+            },
+            [&, i, seen, ended](int rc) {
+              if (rc >= 0 && seen->result < 0) rc = seen->result;
+              if (rc < 0 && rc != -EIO && rc != -ENOENT) return ended(failed(rc));
+              const lock_guard lock(of_report);
+              if (rc >= 0) report.chunks += in_chunks(seen->got);
+              if (rc == -EIO) {
+                report.chunks += in_chunks(now.object);
+                report.corrupt += in_chunks(now.object);
+                if (report.problems.size() < 100)
+                  report.problems.push_back("bytes [" + std::to_string(i * now.object) + ", " +
+                                            std::to_string(std::min(now.size, (i + 1) * now.object)) +
+                                            ") of the file (object " + object_name(file_.id, i) +
+                                            "): no copy matches its checksums");
+              }
+              ended({});
+            });
+      });
+    }
+    return all.wait();
+  }
+
+  const rados_node_state& node_;
+  rados_pool& pool_;
+  const librados& calls_;
+  const node_call& call_;
+  const file_shape& file_;
+};
+
+class rados_node final : public io_service {
+ public:
+  explicit rados_node(std::shared_ptr<rados_pool> pool) : state_(std::make_shared<rados_node_state>()) {
+    state_->pool = std::move(pool);
+  }
+
+  std::string name() const override { return state_->pool->where().name(); }
+  io_stats stats() const override { return state_->counters.snapshot(); }
+  std::uint64_t staging_bytes() const override { return 0; }
+  std::optional<node_space> space() const override { return state_->pool->space(); }
+
+  void answer(node_call call, completion done) override {
+    switch (call.kind) {
+      case io_kind::read:
+      case io_kind::write: return transfer(call, std::move(done));
+      case io_kind::sync: state_->counters.add(&io_stats::syncs, 1); return done({});  // it is durable already
+      case io_kind::permit: return done({});
+      case io_kind::find_locality: call.answer->distance = locality::network; return done({});
+      case io_kind::list: return post([state = state_, call] { return list(*state, call); }, std::move(done));
+      case io_kind::create:
+      case io_kind::resize:
+      case io_kind::remove:
+      case io_kind::advance:
+      case io_kind::verify: return post([state = state_, call] { return upkeep(state, call).run(); }, std::move(done));
+      case io_kind::prepare:
+      case io_kind::roll_back:
+      case io_kind::find_changes:
+        return done(state_->refused(call.kind, *call.file, "files with commits cannot be in RADOS"));
+    }
+  }
+
+ private:
+  template <class Work>
+  void post(Work work, completion done) {
+    upkeep_.post([work = std::move(work), done = std::move(done)] {
+      failure f;
+      try {
+        f = work();
+      } catch (const error& e) {
+        f = {e.code(), e.what()};
+      } catch (const std::bad_alloc&) {
+        f = {std::make_error_code(std::errc::not_enough_memory), "there is no memory for a call to RADOS"};
+      }
+      done(f);
+    });
+  }
+
+  void transfer(const node_call& call, completion done) {
+    const file_shape& f = *call.file;
+    const bool reads = call.kind == io_kind::read;
+    // Where it has been cut off there is the fill value.
+    if (call.wanted->file_end() > f.size && !(reads && f.cuts != 0))
+      return done(state_->refused(call.kind, f,
+                                  "the request ends at byte " + std::to_string(call.wanted->file_end()) +
+                                      ", the file at " + std::to_string(f.size)));
+    if (f.commits) return done(state_->refused(call.kind, f, "files with commits cannot be in RADOS"));
+    std::vector<region> regions;
+    object_regions(*call.wanted, f.striping, call.stripe_index, regions);
+    state_->counters.add(reads ? &io_stats::read_requests : &io_stats::write_requests, 1);
+    state_->counters.add(reads ? &io_stats::read_regions : &io_stats::write_regions, node_runs(regions));
+    if (reads) return read_regions(state_, call.file, regions, call.memory, std::move(done));
+    if (overlap(regions)) return done(state_->refused(call.kind, f, "regions of the request overlap in the file"));
+    write_regions(state_, call.file, regions, call.memory, std::move(done));
+  }
+
+  static failure list(const rados_node_state& state, const node_call& call) {
+    std::set<file_id> ids;
+    state.pool->for_each_object([&](const std::string& name) {
+      if (const file_id id = file_of(name); id != 0) ids.insert(id);
+      return true;
+    });
+    call.answer->ids.assign(ids.begin(), ids.end());
+    return {};
+  }
+
+  const rados_node_ptr state_;
+  job_threads<> upkeep_{2};
+};
+
+}  // namespace
+
+std::shared_ptr<io_service> make_rados_node(std::shared_ptr<rados_pool> pool) {
+  return std::make_shared<rados_node>(std::move(pool));
+}
+
+}  // namespace ooc::storage

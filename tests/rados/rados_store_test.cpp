@@ -1,0 +1,263 @@
+// A store in RADOS, on the cluster that CEPH_CONF names: what is its own.  The suites of arrays and blocks run there
+// too.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "oocarray/file.hpp"
+#include "oocarray/ooc_array.hpp"
+#include "oocarray/store.hpp"
+#include "storage/base/in_flight.hpp"
+#include "storage/rados/file_object.hpp"
+#include "storage/rados/rados_node.hpp"
+#include "storage/rados/rados_pool.hpp"
+#include "storage/store/store_check.hpp"
+#include "support/modelled_file.hpp"
+#include "support/random_seed.hpp"
+#include "support/run_command.hpp"
+#include "support/server_process.hpp"
+#include "support/soon.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace ooc;
+
+namespace {
+
+/// A namespace that nobody else uses.
+std::string url_of(const std::string& name, const std::string& options = "") {
+  return "rados:ooc/" + name + "-" + std::to_string(::getpid()) + options;
+}
+
+std::vector<std::string> objects_of(const std::string& url) {
+  storage::rados_location where;
+  where.pool = "ooc";
+  where.name_space = url.substr(url.find('/') + 1);
+  std::vector<std::string> all;
+  storage::rados_pool::connect(where)->for_each_object([&](const std::string& name) {
+    if (storage::file_of(name) != 0) all.push_back(name);
+    return true;
+  });
+  return all;
+}
+
+std::vector<std::byte> numbers(std::size_t n, unsigned first = 0) {
+  std::vector<std::byte> all(n);
+  for (std::size_t i = 0; i < n; ++i) all[i] = static_cast<std::byte>((i * 7 + first) % 251);
+  return all;
+}
+
+std::string ceph(const std::string& arguments) {
+  testing::temporary_folder folder;
+  const auto o = testing::run_command("ceph " + arguments, folder / "ceph");
+  CAPTURE(arguments, o.err);
+  REQUIRE(o.status == 0);
+  return o.out;
+}
+
+}  // namespace
+
+TEST_CASE("what is stored in RADOS is there when the store is opened again, and gone when it is removed") {
+  const std::string url = url_of("again");
+  const auto bytes = numbers(9'000'001);
+  {
+    auto s = store::open(url);
+    CHECK(s.url() == url);
+    CHECK(s.nodes() == 1);
+    auto f = file::create(s, "f");
+    f.write(bytes);
+    f.sync();
+    CHECK(objects_of(url).size() == 4);  // of 4 MiB, and what says so
+  }
+  {
+    auto s = store::open(url, {.create = false});
+    auto f = file::open(s, "f", file_access::read_only);
+    std::vector<std::byte> back(bytes.size());
+    REQUIRE(f.read_at(0, back) == back.size());
+    CHECK(back == bytes);
+    f.close();
+    const auto found = storage::check_store(*s.core(), "", [](std::uint64_t, std::uint64_t) {});
+    CHECK(found.problems.empty());
+    CHECK(found.chunks >= bytes.size() / 4096);
+    s.remove("f");
+  }
+  CHECK(objects_of(url).empty());
+}
+
+TEST_CASE("a process has a store in RADOS open once, however often it opens it") {
+  const std::string url = url_of("once");
+  auto one = store::open(url), other = store::open(url);
+  one.mkdir("x");
+  CHECK(other.exists("x"));
+}
+
+TEST_CASE("elements that were never written have the fill value, beside those that were, and after a cut") {
+  runtime rt({.memory = 64_MiB});
+  auto s = store::open(url_of("fill"));
+  constexpr std::size_t n = 3'000'000;  // of 4 bytes: three objects
+  ooc_array<int, 1> a(rt, s, "a", create, {n}, {.fill = -7, .max_extents = {2 * n}});
+  CHECK(a[n - 1] == -7);  // no object is there
+  a[5] = 1;
+  a[1'500'000] = 2;
+  a.writeback(durable);
+  a.resize({1'500'001});
+  a.resize({2 * n});
+  a.invalidate();
+  CHECK(a[4] == -7);
+  CHECK(a[5] == 1);
+  CHECK(a[1'500'000] == 2);
+  CHECK(a[1'500'001] == -7);
+  CHECK(a[2 * n - 1] == -7);
+}
+
+TEST_CASE("random writes, reads, resizes and reopenings in RADOS equal a plain array") {
+  const std::uint64_t seed = testing::random_seed("random_life_in_rados");
+  storage::rados_location where;
+  where.pool = "ooc";
+  std::uint64_t n = 0;
+  for (const std::uint64_t sf : {65536, 3 << 20})
+    for (const std::size_t element : {0, 7}) {
+      CAPTURE(sf, element);
+      where.name_space = "life-" + std::to_string(::getpid()) + "-" + std::to_string(n);
+      testing::random_life(
+          testing::make_shape(77, {0, 1, sf}, 13'000'003, n % 2 == 0, testing::pattern(element)),
+          [&](const testing::fs::path&) { return storage::make_rados_node(storage::rados_pool::connect(where)); }, 120,
+          seed + n);
+      ++n;
+    }
+}
+
+TEST_CASE("the bytes of a store may be in an erasure coded pool") {
+  const std::string url = url_of("coded");
+  const auto bytes = numbers(5'000'000);
+  {
+    auto s = store::open(url + "?data=ooc-coded");
+    auto f = file::create(s, "f");
+    f.write(bytes);
+    f.write_at(1'000'003, numbers(1000, 9));
+    f.sync();
+  }
+  auto s = store::open(url);  // which knows where they are
+  auto f = file::open(s, "f", file_access::read_only);
+  std::vector<std::byte> back(bytes.size());
+  REQUIRE(f.read_at(0, back) == back.size());
+  auto expected = bytes;
+  const auto over = numbers(1000, 9);
+  std::copy(over.begin(), over.end(), expected.begin() + 1'000'003);
+  CHECK(back == expected);
+  CHECK(objects_of(url).empty());
+}
+
+TEST_CASE("a pool whose quota is used up says so at once, and takes writes again when it is raised") {
+  ceph("osd pool create quota 1 >/dev/null 2>&1");
+  {
+    auto s = store::open("rados:quota/q");
+    auto f = file::create(s, "f", {.sparse = true});
+    const auto bytes = numbers(64 << 10);
+    f.write(bytes);
+    ceph("osd pool set-quota quota max_bytes 1000 >/dev/null 2>&1");
+    // The cluster finds that out when its statistics come.
+    std::string why;
+    const auto says = [&] {
+      try {
+        f.write(bytes);
+        why.clear();
+      } catch (const error& e) {
+        why = e.what();
+      }
+      return !why.empty();
+    };
+    CHECK(testing::soon(says));
+    CHECK_THAT(why, Catch::Contains("'f'") && Catch::Contains("the pool's quota is used up"));
+    ceph("osd pool set-quota quota max_bytes 0 >/dev/null 2>&1");
+    CHECK(testing::soon([&] { return !says(); }));
+  }
+  ceph("osd pool delete quota quota --yes-i-really-really-mean-it >/dev/null 2>&1");
+}
+
+TEST_CASE("a file whose objects are gone is said to be, by name") {
+  const std::string url = url_of("gone");
+  auto s = store::open(url);
+  {
+    auto f = file::create(s, "f");
+    f.write(numbers(100));
+    f.sync();
+  }
+  storage::rados_location where;
+  where.pool = "ooc";
+  where.name_space = url.substr(url.find('/') + 1);
+  storage::rados_pool::connect(where)->remove(storage::object_name(s.core()->metadata().lookup("f").id));
+  CHECK_THROWS_WITH(file::open(s, "f", file_access::read_write),
+                    Catch::Contains("'f'") && Catch::Contains("the object that says what there is of it is missing"));
+}
+
+TEST_CASE("what cannot be in RADOS is refused, and what is not there is said") {
+  CHECK_THROWS_WITH(store::open("rados:no-such-pool/x"), Catch::Contains("ceph osd pool create no-such-pool"));
+  CHECK_THROWS_WITH(store::open(url_of("none"), {.create = false}), Catch::Contains("`ooc init` makes one"));
+  CHECK_THROWS_WITH(store::open("rados:ooc/x?conf=/no/such.conf"), Catch::Contains("'/no/such.conf', cannot be read"));
+  const std::string url = url_of("strangers");
+  storage::rados_location where;
+  where.pool = "ooc";
+  where.name_space = url.substr(url.find('/') + 1);
+  const auto pool = storage::rados_pool::connect(where);
+  pool->put("somebody's", "bytes");
+  CHECK_THROWS_WITH(store::open(url),
+                    Catch::Contains("other objects ('somebody's')") && Catch::Contains("a namespace of its own"));
+  pool->put("oocarray-store", "oocarray store in RADOS 2\n");
+  CHECK_THROWS_WITH(store::open(url), Catch::Contains("use a later one"));
+
+  runtime rt({.memory = 16_MiB});
+  auto s = store::open(url_of("refused"));
+  CHECK_THROWS_WITH((ooc_array<int, 1>(rt, s, "a", create, {10}, {.commits = true})),
+                    Catch::Contains("files with commits cannot be in RADOS"));
+  CHECK_FALSE(s.exists("a"));
+  CHECK_THROWS_WITH((ooc_array<int, 1>(rt, s, "a", create, {10}, {.stripes = {.sf = 128 << 20}})),
+                    Catch::Contains("in RADOS they may have 67108864 at most"));
+  CHECK_THROWS_WITH((ooc_array<int, 1>(rt, s, "a", create, {std::size_t{1} << 40})), Catch::Contains("No space left"));
+}
+
+TEST_CASE("a child of a process that has used RADOS is told that it cannot") {
+  const std::string url = url_of("fork");
+  auto s = store::open(url);
+  testing::temporary_folder folder;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::string said;
+    try {
+      (void)store::open(url);
+    } catch (const error& e) {
+      said = e.what();
+    }
+    ::_exit(said.find("'spawn'") != said.npos ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  s.mkdir("still-there");
+}
+
+TEST_CASE("through a metadata server several programs have a store in RADOS") {
+  const std::string url = url_of("served");
+  testing::temporary_folder folder;
+  const std::string ooc = std::getenv("OOC_COMMAND");
+  testing::server_process metad(std::getenv("OOC_METAD"), {"--folder", (folder / "metad").string(), "--database", url},
+                                folder / "log");
+  {
+    auto s = store::open(url);
+    s.mkdir("x");
+    auto f = file::create(s, "x/f");
+    f.write(numbers(5'000'000));
+    f.close();
+    const auto seen = testing::run_command(ooc + " --store '" + url + "' ls -l x", folder / "ls");
+    CHECK_THAT(seen.out, Catch::Contains("4.8 MiB") && Catch::Contains("x/f"));
+    const auto verified = testing::run_command(ooc + " --store '" + url + "' verify", folder / "verify");
+    CHECK(verified.status == 0);
+  }
+  CHECK(metad.stop() == 0);
+  // Nobody has it now.
+  CHECK(store::open(url).exists("x/f"));
+}
