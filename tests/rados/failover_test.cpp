@@ -1,5 +1,5 @@
-// What programs see when parts of a cluster of Ceph, a metadata server or a program that has the store die.  Each case
-// takes about a minute: RADOS gives 30 s to who had a lock and was killed.
+// What programs see when parts of a cluster of Ceph, a metadata server or a program that has the store die, or a pool is
+// full.  Most cases take half a minute: RADOS gives as long to who had a lock and was killed.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -137,4 +137,31 @@ TEST_CASE("a second program is told who has the store, after waiting as long as 
   CHECK(other.status == 1);
   CHECK_THAT(other.err,
              Catch::Contains("is open in another process (client.") && Catch::Contains("ooc-metad --database " + url));
+}
+
+TEST_CASE("a pool whose quota is used up says so at once, and takes writes again when it is raised") {
+  REQUIRE(ceph("osd pool create quota 1").status == 0);
+  {
+    auto s = store::open("rados:quota/q");
+    auto f = file::create(s, "f", {.sparse = true});
+    const auto bytes = std::vector<std::byte>(64 << 10);
+    f.write(bytes);
+    REQUIRE(ceph("osd pool set-quota quota max_bytes 1000").status == 0);
+    // The cluster finds that out when its statistics come.
+    std::string why;
+    const auto says = [&] {
+      try {
+        f.write(bytes);
+        why.clear();
+      } catch (const error& e) {
+        why = e.what();
+      }
+      return !why.empty();
+    };
+    CHECK(testing::soon(says));
+    CHECK_THAT(why, Catch::Contains("'f'") && Catch::Contains("the pool's quota is used up"));
+    REQUIRE(ceph("osd pool set-quota quota max_bytes 0").status == 0);
+    CHECK(testing::soon([&] { return !says(); }));
+  }
+  REQUIRE(ceph("osd pool delete quota quota --yes-i-really-really-mean-it").status == 0);
 }

@@ -21,7 +21,6 @@
 #include "support/random_seed.hpp"
 #include "support/run_command.hpp"
 #include "support/server_process.hpp"
-#include "support/soon.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace ooc;
@@ -49,14 +48,6 @@ std::vector<std::byte> numbers(std::size_t n, unsigned first = 0) {
   std::vector<std::byte> all(n);
   for (std::size_t i = 0; i < n; ++i) all[i] = static_cast<std::byte>((i * 7 + first) % 251);
   return all;
-}
-
-std::string ceph(const std::string& arguments) {
-  testing::temporary_folder folder;
-  const auto o = testing::run_command("ceph " + arguments, folder / "ceph");
-  CAPTURE(arguments, o.err);
-  REQUIRE(o.status == 0);
-  return o.out;
 }
 
 }  // namespace
@@ -150,33 +141,6 @@ TEST_CASE("the bytes of a store may be in an erasure coded pool") {
   std::copy(over.begin(), over.end(), expected.begin() + 1'000'003);
   CHECK(back == expected);
   CHECK(objects_of(url).empty());
-}
-
-TEST_CASE("a pool whose quota is used up says so at once, and takes writes again when it is raised") {
-  ceph("osd pool create quota 1 >/dev/null 2>&1");
-  {
-    auto s = store::open("rados:quota/q");
-    auto f = file::create(s, "f", {.sparse = true});
-    const auto bytes = numbers(64 << 10);
-    f.write(bytes);
-    ceph("osd pool set-quota quota max_bytes 1000 >/dev/null 2>&1");
-    // The cluster finds that out when its statistics come.
-    std::string why;
-    const auto says = [&] {
-      try {
-        f.write(bytes);
-        why.clear();
-      } catch (const error& e) {
-        why = e.what();
-      }
-      return !why.empty();
-    };
-    CHECK(testing::soon(says));
-    CHECK_THAT(why, Catch::Contains("'f'") && Catch::Contains("the pool's quota is used up"));
-    ceph("osd pool set-quota quota max_bytes 0 >/dev/null 2>&1");
-    CHECK(testing::soon([&] { return !says(); }));
-  }
-  ceph("osd pool delete quota quota --yes-i-really-really-mean-it >/dev/null 2>&1");
 }
 
 TEST_CASE("a file whose objects are gone is said to be, by name") {

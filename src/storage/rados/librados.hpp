@@ -12,17 +12,17 @@ struct librados {
   /// Loads it.  Throws usage_error (errc::not_a_store), with the package to install, where it is not there.
   static const librados& get();
 
-#define OOC_LIBRADOS_CALLS(X)                                                                                 \
-  X(create)                                                                                                   \
-  X(conf_read_file)                                                                                           \
-  X(conf_parse_env) X(conf_set) X(connect) X(shutdown) X(cct) X(cluster_stat) X(getaddrs) X(blocklist_add)    \
-      X(wait_for_latest_osdmap) X(buffer_free) X(ioctx_create) X(ioctx_destroy) X(ioctx_set_namespace)        \
-          X(application_enable) X(read) X(write_full) X(remove) X(lock_exclusive) X(unlock) X(list_lockers)   \
-              X(nobjects_list_open) X(nobjects_list_next) X(nobjects_list_close) X(aio_create_completion2)    \
-                  X(aio_get_return_value) X(aio_release) X(create_read_op) X(release_read_op) X(read_op_read) \
-                      X(aio_read_op_operate) X(create_write_op) X(release_write_op) X(write_op_assert_exists) \
-                          X(write_op_create) X(write_op_write) X(write_op_write_full) X(write_op_truncate)    \
-                              X(write_op_remove) X(aio_write_op_operate)
+// clang-format off
+#define OOC_LIBRADOS_CALLS(X)                                                                    \
+  X(create) X(conf_read_file) X(conf_parse_env) X(conf_set) X(connect) X(shutdown) X(cct)        \
+  X(cluster_stat) X(getaddrs) X(blocklist_add) X(wait_for_latest_osdmap) X(buffer_free)          \
+  X(ioctx_create) X(ioctx_destroy) X(ioctx_set_namespace) X(read) X(write_full) X(remove)        \
+  X(lock_exclusive) X(unlock) X(list_lockers) X(nobjects_list_open) X(nobjects_list_next)        \
+  X(nobjects_list_close) X(aio_create_completion2) X(aio_get_return_value) X(aio_release)        \
+  X(create_read_op) X(release_read_op) X(read_op_read) X(aio_read_op_operate) X(create_write_op) \
+  X(release_write_op) X(write_op_assert_exists) X(write_op_create) X(write_op_write)             \
+  X(write_op_write_full) X(write_op_truncate) X(write_op_remove) X(aio_write_op_operate)
+// clang-format on
 #define OOC_LIBRADOS_CALL(name) decltype(&::rados_##name) name = nullptr;
   OOC_LIBRADOS_CALLS(OOC_LIBRADOS_CALL)
 #undef OOC_LIBRADOS_CALL

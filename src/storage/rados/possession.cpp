@@ -121,11 +121,13 @@ std::shared_ptr<rados_possession> rados_possession::take(const std::shared_ptr<r
   if (!w.create && !find_description(*pool))
     refuse(errc::not_a_store, name_of(*pool) + ": there is none yet; `ooc init` makes one");
   std::shared_ptr<rados_possession> mine(new rados_possession(pool));
-  // A server that waits for its turn must not keep the one before it from opening the database again.
-  wait_for(*pool, w.patience, [&] { return holder_of_rados_database(*pool, database_name); });
-  const opening alone(*pool, w.patience);
+  std::optional<opening> alone;
+  do {  // of several that have waited one is first
+    alone.reset();
+    wait_for(*pool, w.patience, [&] { return holder_of_rados_database(*pool, database_name); });
+    alone.emplace(*pool, w.patience);
+  } while (has_rados_metadata(*pool));
   mine->store_ = find_or_make(*pool, w);
-  wait_for(*pool, after_death, [&] { return holder_of_rados_database(*pool, database_name); });
   mine->database_ = use_rados_database(*pool, database_name);
   open(*mine);
   // What a process that was killed has sent may still be on its way to its files.
