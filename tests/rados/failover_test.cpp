@@ -1,5 +1,5 @@
-// What programs see when parts of a cluster of Ceph, a metadata server or a program that has the store die, or a pool is
-// full.  Most cases take half a minute: RADOS gives as long to who had a lock and was killed.
+// What programs see when parts of a cluster of Ceph, a metadata server or a program that has the store die, or a pool
+// is full.  Most cases take half a minute: RADOS gives as long to who had a lock and was killed.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>

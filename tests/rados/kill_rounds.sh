@@ -17,11 +17,14 @@ trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$folder"' EXIT
 echo "kill_rounds.sh: seed $seed"
 
 servers=0
+pids=()
 start_metad() {
   servers=$((servers + 1))
-  "$metad" --folder "$folder/metad-$servers" --database "$url" --listen 127.0.0.1:0 >>"$folder/metad.log" 2>&1 &
+  "$metad" --folder "$folder/metad-$servers" --database "$url" --listen 127.0.0.1:0 >"$folder/$servers.log" 2>&1 &
+  pids[servers]=$!
 }
-serving() { grep -c 'listening on' "$folder/metad.log" || true; }
+# Those that have had their turn; the last of them has it.
+served() { grep -l 'listening on' $(ls -tr "$folder"/*.log) 2>/dev/null || true; }
 wait_for() {  # until the command succeeds, at most 90 s
   for ((tries = 0; tries < 900; ++tries)); do
     if "$@"; then return 0; fi
@@ -31,18 +34,17 @@ wait_for() {  # until the command succeeds, at most 90 s
   return 1
 }
 healthy() { ceph pg stat 2>/dev/null | grep -qE '^3[23] pgs: 3[23] active\+clean[;,]'; }
-has_served() { (($(serving) >= $1)); }
+has_served() { (($(served | wc -l) >= $1)); }
 run_jacobi() {
   timeout 300 "$here/../../scripts/ooc-mpirun" 4 "$jacobi" --store "$url" --size 1024 --iterations 24 --fuse 1 \
-    --memory 8M --quiet --json 2>>"$folder/jacobi.log" | tail -n 1 | grep -oE '"(checksum|sum|residual)":[^,}]*'
+    --memory 8M --quiet --json 2>>"$folder/jacobi.err" | tail -n 1 | grep -oE '"(checksum|sum|residual)":[^,}]*'
 }
 
-touch "$folder/metad.log"
 start_metad
 wait_for has_served 1
 start_metad  # stands by
 right=$(run_jacobi)
-[[ -n $right ]] || { cat "$folder/jacobi.log" >&2; exit 1; }
+[[ -n $right ]] || { cat "$folder/jacobi.err" >&2; exit 1; }
 wrong=0 osds=0 metads=0 outs=0
 for ((round = 1; round <= rounds; ++round)); do
   wait_for healthy
@@ -59,8 +61,9 @@ for ((round = 1; round <= rounds; ++round)); do
       ;;
     1)
       metads=$((metads + 1))
-      before=$(serving)
-      pkill -KILL -f "ooc-metad --folder $folder/metad-$((servers - 1)) " || true
+      before=$(served | wc -l)
+      active=$(basename "$(served | tail -n 1)" .log)
+      kill -KILL "${pids[active]}"
       start_metad
       wait_for has_served $((before + 1))
       ;;
@@ -76,7 +79,7 @@ for ((round = 1; round <= rounds; ++round)); do
   if [[ $status -ne 0 || $(cat "$folder/result") != "$right" ]]; then
     wrong=$((wrong + 1))
     echo "round $round: status $status, '$(cat "$folder/result")' in place of '$right'" >&2
-    tail -n 5 "$folder/jacobi.log" >&2
+    tail -n 5 "$folder/jacobi.err" >&2
   fi
 done
 echo "kill_rounds.sh: $rounds rounds, $osds with an OSD killed, $metads with the metadata server killed, $outs with an OSD out and in: $wrong wrong"

@@ -71,7 +71,7 @@ failure memory_io_service::carry_out(const node_call& c) {
   switch (c.kind) {
     case io_kind::create:
       return create(*c.file, c.file->sparse ? 0 : c.file->striping.object_size(c.stripe_index, c.file->size));
-    case io_kind::resize: return resize(c);
+    case io_kind::resize: return c.lost ? failure{errc::invalid_request, "nothing is lost here"} : resize(c);
     case io_kind::list:
       for (const auto& s : objects_) c.answer->ids.push_back(s.first);
       return {};

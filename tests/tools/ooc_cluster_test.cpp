@@ -244,7 +244,28 @@ TEST_CASE(
   o = s.run("verify -q --store " + s.served.url());
   CHECK(o.status == 2);
   CHECK(contains(o.out, "0 corrupt, 2 lost, 0 torn; stripe objects: 1 lost, 0 unreadable, 0 orphaned"));
+  CHECK(contains(o.out, "; lost are bytes ["));
   CHECK(s.served.up().status == 0);
+
+  // Its files can be written again.
+  for (int again = 0; again < 2; ++again) {
+    o = s.run("replace-node -q 1 --store " + s.served.url());
+    INFO(o.err);
+    CHECK(o.status == 0);
+    CHECK(contains(o.out, "1 files have bytes on node 1"));
+  }
+  CHECK(contains(s.run("replace-node 1 /x --store " + s.served.url()).err, "ooc up --forget-node N"));
+  CHECK(contains(s.run("replace-node 2 --store " + s.served.url()).err, "the store has nodes 0 to 1"));
+  CHECK(contains(s.run("replace-node one --store " + s.served.url()).err, "'one' is no number of a node"));
+  o = s.read("both");
+  CHECK(o.status == 1);
+  CHECK(contains(o.err, "are lost"));
+  o = s.run("import -q --type u1 --shape 20000 --at 0 bytes both --store " + s.served.url());
+  INFO(o.err);
+  CHECK(o.status == 0);
+  CHECK(s.read("both").status == 0);
+  CHECK(contents(s.folder / "back") == numbered(20'000));
+  CHECK(s.run("verify -q --store " + s.served.url()).status == 0);
 }
 
 TEST_CASE("a node with a new folder is refused at once, by up and to programs, and goes on when its own is back") {

@@ -18,9 +18,9 @@ namespace ooc::tool {
 namespace {
 
 constexpr std::array commands{
-    &init,        &ls,           &stat,         &du,   &cat,   &mkdir, &mv,     &rm,     &cp,
-    &truncate,    &import_array, &export_array, &attr, &chmod, &chown, &info,   &verify, &up,
-    &down,        &ping,         &df,           &top,  &start, &stop,  &keygen, &revoke,
+    &init,        &ls,           &stat,         &du,   &cat,   &mkdir, &mv,   &rm,     &cp,
+    &truncate,    &import_array, &export_array, &attr, &chmod, &chown, &info, &verify, &replace_node,
+    &up,          &down,         &ping,         &df,   &top,   &start, &stop, &keygen, &revoke,
 #ifdef OOCARRAY_PICTURE
     &picture,
 #endif
@@ -37,7 +37,8 @@ void print_help() {
                "OOC_STORE.  A store on this machine is local:FOLDER[,FOLDER...], one folder for each\n"
                "disk; one on servers is ooc://HOST:PORT, one in Ceph rados:POOL/NAMESPACE.\n\nCommands:\n";
   for (const command* c : commands)
-    std::cout << "  " << c->name << std::string(9 - std::string(c->name).size(), ' ') << first_line(c->summary) << "\n";
+    std::cout << "  " << c->name << std::string(13 - std::string(c->name).size(), ' ') << first_line(c->summary)
+              << "\n";
   std::cout << "\n`ooc COMMAND --help` tells more.  `ooc --version` tells the version.\n"
                "Exit status: 0 success, 1 failure, 2 verify found problems.\n";
 }

@@ -9,7 +9,7 @@ _ooc() {
     cword=$COMP_CWORD
   }
 
-  local commands="init ls du cat stat mkdir mv rm cp truncate import export picture attr chmod chown info verify up down ping df top start stop keygen revoke mount umount"
+  local commands="init ls du cat stat mkdir mv rm cp truncate import export picture attr chmod chown info verify replace-node up down ping df top start stop keygen revoke mount umount"
   local command="" i store=()
   for ((i = 1; i < cword; i++)); do
     case ${words[i]} in
@@ -58,6 +58,7 @@ _ooc() {
       start|stop) options+=" --dir --wait" ;;
       ping|df) options+=" --key --json" ;;
       top) options+=" --once --interval --key --json" ;;
+      replace-node) options+=" --quiet" ;;
       verify) options+=" --json --remove-orphans --quiet" ;;
       mount) options="--help --options --foreground" ;;
       umount) options="--help --lazy" ;;

@@ -139,8 +139,8 @@ failure node_operations::create(operation& op, bool durably) {
   if (error == 0) error = extend_file(data.get(), 0, chunks * chunk_size, !f.sparse);
   if (error == ENOSPC) space = there.text(f.sparse ? 0 : sum_bytes + chunks * chunk_size);
   const checksum_file file(std::move(sums), object_seeds(identity(op)));
-  // Entries come with the first write to their region: see checksum_file.hpp.
-  if (error == 0) error = file.mark_untouched(0, checksum_file::regions_for(chunks));
+  // Entries come with the first write to their region: see checksum_file.hpp.  Without the marks they are lost.
+  if (error == 0 && !op.lost) error = file.mark_untouched(0, checksum_file::regions_for(chunks));
   if (error == 0) error = file.write_header(h);
   if (error == 0 && !late && (::fsync(file.fd()) != 0 || ::fsync(data.get()) != 0)) error = errno;
   if (error == 0 && sides && ::fsync(sides.get()) != 0) error = errno;
@@ -164,14 +164,19 @@ bool node_operations::resize(operation& op, io_worker& w) {
     // A client that ends a cut that another has begun states an old size of 0, whatever there was.
     const bool held_nothing = !op.file->cut && s.nn != 0 && s.sf != 0 && op.stripe_index < s.nn &&
                               s.object_size(op.stripe_index, op.old_size) == 0;
+    if (op.lost && op.file->commits) {
+      op.result = refused(op, "a file with commits cannot go on without what was lost: remove it");
+      return true;
+    }
     std::string why;
-    const int found = held_nothing ? cache_.get(identity(op), op.target, why) : 0;
+    const int found = held_nothing || op.lost ? cache_.get(identity(op), op.target, why) : 0;
+    if (op.lost && found == 0) return true;
     if (found == ENOENT || found == EBADMSG) {
       // The remains of a creation that was cut short are in the way; its header comes last.
       ::unlink(folder_.sums(op.file->id).c_str());
       ::unlink(folder_.data(op.file->id).c_str());
       ::unlink(folder_.sides(op.file->id).c_str());
-      op.result = create(op);
+      op.result = create(op, op.lost);
       return true;
     }
     if (!begin(op)) return true;

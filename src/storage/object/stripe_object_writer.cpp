@@ -177,6 +177,11 @@ int stripe_object_writer::settle(std::uint64_t place, checksum_entry& e, std::ui
   return 0;
 }
 
+bool stripe_object_writer::covers_end(const chunk_slot& slot) const noexcept {
+  const std::uint64_t end = f_.striping.object_size(stripe_index_, f_.size), begin = offset_of(slot.place);
+  return end > begin && end - begin < chunk_size && slot.covered == end - begin;
+}
+
 object_error stripe_object_writer::load_bases() {
   w_.plan.clear();
   std::vector<checksum_entry> bases;
@@ -184,7 +189,10 @@ object_error stripe_object_writer::load_bases() {
     return {e, verdict::good, offset_of(w_.slots.front().place), "reading checksums"};
   auto base = bases.begin();
   each_partial([&](const chunk_slot& slot, std::byte* bytes) {
-    if ((base++)->current == 0)
+    checksum_entry& e = *base++;
+    // Nothing is lost that the stripe object has: what follows its last byte is the fill value.
+    if (e.settled() && e.current == s_.sums().seeds().of_chunk(slot.base) && covers_end(slot)) e = {};
+    if (e.current == 0)
       fill_object_bytes(f_, stripe_index_, offset_of(slot.base), {bytes, chunk_size});
     else
       w_.plan.add(slot.base * chunk_size, bytes, chunk_size);

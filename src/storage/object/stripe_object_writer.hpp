@@ -49,6 +49,8 @@ class stripe_object_writer {
   int touch_regions();
   void forget_cut_off();
   object_error resolve();
+  /// The request has all bytes that the stripe object has in its last chunk.
+  bool covers_end(const chunk_slot& slot) const noexcept;
   object_error load_bases();
   object_error log_bases();
   int read_bases(std::vector<checksum_entry>& bases);

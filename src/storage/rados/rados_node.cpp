@@ -96,6 +96,7 @@ class upkeep {
   }
 
   failure resize() const {
+    if (call_.lost) return node_.refused(call_.kind, file_, "a node of a store in RADOS is not lost by itself");
     file_object now;
     const int rc = find(now);
     if (rc == -ENOENT && call_.old_size == 0) return create();

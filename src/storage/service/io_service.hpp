@@ -132,6 +132,7 @@ struct node_call {
   std::byte* memory = nullptr;            ///< of those; of a write it is only read
   std::uint64_t old_size = 0;             ///< resize
   std::uint64_t since = 0;                ///< find_changes: a commit
+  bool lost = false;                      ///< resize: see replace()
   std::shared_ptr<node_answer> answer{};  ///< of calls that ask: filled before they succeed
 };
 
@@ -168,6 +169,17 @@ class io_service {
   /// `file->generation`.
   void resize(shape_ptr file, std::uint32_t stripe_index, std::uint64_t old_size, completion done) {
     answer({io_kind::resize, std::move(file), stripe_index, {}, nullptr, old_size}, std::move(done));
+  }
+  /// In the place of a stripe object that was lost with its node makes another, durably, of which no byte can be read
+  /// until its chunk is written whole.  One that is there stays as it is.  Not of files with commits.
+  void replace(shape_ptr file, std::uint32_t stripe_index, completion done) {
+    const std::uint64_t size = file->size;
+    answer({.kind = io_kind::resize,
+            .file = std::move(file),
+            .stripe_index = stripe_index,
+            .old_size = size,
+            .lost = true},
+           std::move(done));
   }
   /// Removes the stripe object of the file with this id; only id, name and capability of `file` count.
   void remove(shape_ptr file, completion done) { answer({io_kind::remove, std::move(file)}, std::move(done)); }

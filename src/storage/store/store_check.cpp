@@ -1,5 +1,6 @@
 #include "storage/store/store_check.hpp"
 
+#include <algorithm>
 #include <future>
 #include <set>
 #include <utility>
@@ -29,6 +30,7 @@ struct share_outcome {
 
 struct running_check {
   std::uint64_t bytes;
+  std::uint32_t stripe_index;
   std::uint32_t node;
   std::future<share_outcome> outcome;
 };
@@ -64,6 +66,17 @@ bool is_gone(store_core& core, file_id id) {
   }
 }
 
+/// Which bytes of the file are on the node.
+std::string bytes_on(const entry& e, const running_check& r) {
+  const striping& s = e.striping;
+  const std::uint64_t first = s.file_offset(r.stripe_index, 0), end = std::min(first + s.sf, e.size);
+  std::string text = "bytes [" + std::to_string(first) + ", " + std::to_string(end) + ") of the file";
+  if (r.bytes > s.sf)
+    text += ", and as many from every " + std::to_string(s.sf * s.nn) + "th byte after " + std::to_string(first) +
+            " on, " + std::to_string(r.bytes) + " in all";
+  return text;
+}
+
 void check_file(store_core& core, const entry& e, check_result& result,
                 const std::function<void(std::uint64_t)>& step) {
   opened_file now;
@@ -86,7 +99,7 @@ void check_file(store_core& core, const entry& e, check_result& result,
   for (std::uint32_t t = 0; t < e.striping.nn; ++t)
     if (const std::uint64_t bytes = e.striping.object_size(t, now.meta.size); bytes != 0) {
       const std::size_t node = (e.striping.sn + std::size_t{t}) % nodes.size();
-      running.push_back({bytes, static_cast<std::uint32_t>(node), start_verify(*nodes[node], shape, t)});
+      running.push_back({bytes, t, static_cast<std::uint32_t>(node), start_verify(*nodes[node], shape, t)});
     }
   std::vector<share_outcome> outcomes;
   for (running_check& r : running) {
@@ -102,8 +115,9 @@ void check_file(store_core& core, const entry& e, check_result& result,
     const std::string where = "'" + e.path + "' on node " + std::to_string(running[i].node) + " (" + node + "): ";
     ++result.objects;
     if (o.damaged()) result.damaged.push_back({e.path, running[i].node, node});
-    if (o.f) result.problems.push_back(where + o.f.what);
-    if (o.f && o.f.code == std::errc::no_such_file_or_directory) {
+    const bool gone = o.f.code == std::errc::no_such_file_or_directory;
+    if (o.f) result.problems.push_back(where + o.f.what + (gone ? "; lost are " + bytes_on(now.meta, running[i]) : ""));
+    if (gone) {
       ++result.lost_objects;
       result.lost += (running[i].bytes + chunk_size - 1) / chunk_size;
     } else if (o.f) {

@@ -337,4 +337,24 @@ std::string open_store_folders(const std::vector<fs::path>& folders, bool create
        "folder " + in_quotes(folders[0]) + ": another process keeps removing the store's folders");
 }
 
+void add_replacement_folder(const std::vector<fs::path>& folders, std::size_t lost, const fs::path& fresh) {
+  const std::string uuid = open_remaining_folders(folders, {folders[lost]});
+  const node_identity wanted{uuid, lost, folders.size()};
+  if (fresh != folders[lost])
+    if (const folder_state old = inspect(folders[lost]); old.kind == folder_kind::node && old.identity == wanted)
+      refuse_folder(folders[lost].native(), "is there: nothing of node " + std::to_string(lost) + " is lost");
+  const folder_state now = inspect(fresh);
+  if (now.kind == folder_kind::node && now.identity == wanted) return;
+  if (now.kind == folder_kind::node || now.kind == folder_kind::foreign)
+    refuse_folder(fresh.native(), "is not empty: give a new folder, or an empty one");
+  new_folders made;
+  made.make(fresh);
+  clear_unfinished(fresh);
+  write_durably(fresh / unfinished_node_file_name, to_text(wanted));
+  share_as_folder(fresh / unfinished_node_file_name);
+  sync_folder(fresh);
+  finish(fresh);
+  made.keep();
+}
+
 }  // namespace ooc::storage

@@ -26,4 +26,10 @@ std::string open_store_folders(const std::vector<std::filesystem::path>& folders
 std::string open_remaining_folders(const std::vector<std::filesystem::path>& folders,
                                    const std::vector<std::filesystem::path>& lost);
 
+/// The same with `fresh`, which must be missing or empty (or have been made by this before), in the place of the folder
+/// `lost`, which is none of the store's any more: makes it a node of the store.  Throws usage_error where that folder
+/// is still there, or is the first.
+void add_replacement_folder(const std::vector<std::filesystem::path>& folders, std::size_t lost,
+                            const std::filesystem::path& fresh);
+
 }  // namespace ooc::storage

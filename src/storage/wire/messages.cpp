@@ -84,6 +84,7 @@ std::string encode(const io_request& r) {
   m.set_bytes(r.range.count);
   m.set_old_size(r.old_size);
   m.set_since(r.since);
+  m.set_lost(r.lost);
   if (f.capability) m.set_capability(f.capability->bytes());
   return m.SerializeAsString();
 }
@@ -132,6 +133,7 @@ io_request decode_io_request(std::string_view body) {
   r.range = {m.first_byte(), m.bytes()};
   r.old_size = m.old_size();
   r.since = m.since();
+  r.lost = m.lost();
   r.capability = m.capability();
   r.file = std::move(f);
   r.wanted = std::make_shared<const request>(read_request(m.entries(), max_entries));
