@@ -77,7 +77,7 @@ void call_handler::end(const client_key& client) {
 }
 
 void call_handler::lose(const client_key& client) {
-  if (client_ends_) client_ends_(client, true);  // before others may have what it held
+  if (client_ends_) client_ends_(client, holds_something(client));  // before others may have that
   leases_.drop_all(client);
   metadata_.lose_client(client);
   (void)metadata_.dead();

@@ -31,7 +31,8 @@ namespace ooc::metad {
 struct metad_options {
   std::filesystem::path folder;
   std::optional<database_elsewhere> elsewhere;  ///< of a store in RADOS
-  /// Called when a client has left, or (true) is taken for lost: it must not reach the store's bytes any more then.
+  /// Called when a client has left, or (true) is taken for lost with something that it holds, which others get next: it
+  /// must not reach the store's bytes any more then.
   std::function<void(const client_key&, bool)> client_ends;
   std::uint32_t nodes = 0;                         ///< 0: the folder must hold a store already
   storage::credentials owner;                      ///< of the root folder of a new store

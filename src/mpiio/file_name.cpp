@@ -13,7 +13,7 @@ namespace ooc::mpiio {
 namespace {
 
 constexpr std::string_view prefix = "ooc:";
-constexpr std::string_view local = "local:";
+constexpr std::string_view local = "local:", rados = "rados:";
 
 std::string_view without_slashes(std::string_view path) {
   while (path.starts_with('/')) path.remove_prefix(1);
@@ -52,6 +52,18 @@ file_name in_served_store(std::string_view name, std::string_view rest) {
   return {std::string(prefix) + std::string(rest.substr(0, slash)) + "/" + std::string(options), std::string(path)};
 }
 
+/// `rest`: "POOL/NAMESPACE/PATH?OPTIONS".
+file_name in_rados(std::string_view name, std::string_view rest) {
+  const auto question = rest.find('?');
+  const std::string_view options = question == rest.npos ? "" : rest.substr(question);
+  rest = rest.substr(0, question);
+  const auto slash = rest.find('/'), end = slash == rest.npos ? slash : rest.find('/', slash + 1);
+  const std::string_view path = end == rest.npos ? "" : without_slashes(rest.substr(end));
+  if (path.empty())
+    refuse(errc::not_a_store, name, "names no file of a store in RADOS; write ooc:rados:POOL/NAMESPACE/PATH");
+  return {std::string(rados) + std::string(rest.substr(0, end)) + std::string(options), std::string(path)};
+}
+
 }  // namespace
 
 bool is_file_name(std::string_view name) { return name.starts_with(prefix); }
@@ -62,6 +74,7 @@ file_name parse_file_name(std::string_view name) {
   if (rest.starts_with(prefix)) rest.remove_prefix(prefix.size());
   if (rest.starts_with("//")) return in_served_store(name, rest);
   if (rest.starts_with(local)) return in_local_store(name, rest.substr(local.size()));
+  if (rest.starts_with(rados)) return in_rados(name, rest.substr(rados.size()));
   const char* store = std::getenv("OOC_STORE");
   if (store == nullptr || *store == '\0')
     refuse(errc::not_a_store, name,

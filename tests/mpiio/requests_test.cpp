@@ -114,6 +114,11 @@ TEST_CASE("a name is a store and a path in it") {
   const file_name prefixed = parse_file_name("ooc:ooc://host/x?deadline=10s");
   CHECK(prefixed.store == "ooc://host/?deadline=10s");
   CHECK(prefixed.path == "x");
+  const file_name in_rados = parse_file_name("ooc:rados:pool/space/runs/x?user=me");
+  CHECK(in_rados.store == "rados:pool/space?user=me");
+  CHECK(in_rados.path == "runs/x");
+  for (const char* none : {"ooc:rados:", "ooc:rados:pool", "ooc:rados:pool/space", "ooc:rados:pool/space/"})
+    CHECK_THROWS_WITH(parse_file_name(none), Catch::Contains("write ooc:rados:POOL/NAMESPACE/PATH"));
   CHECK(is_file_name("ooc:x"));
   CHECK(!is_file_name("/ooc:x"));
   CHECK_THROWS_WITH(parse_file_name("ooc://host:7420/"), Catch::Contains("no file in it"));

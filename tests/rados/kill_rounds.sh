@@ -3,8 +3,8 @@
 #   kill_rounds.sh METAD JACOBI ROUNDS [SEED]
 #
 # CEPH_CONF names the cluster of ceph_cluster.sh, whose folder has the process ids of its daemons.  In each round one OSD
-# is killed and started again, or the metadata server, beside which another stands by, or an OSD is taken out of the
-# cluster and back.  The result must be that of the undisturbed run.  Prints the totals; status 1 where a result is
+# is killed and started again, or loses its folder and is made anew, or is taken out of the cluster and back, or the
+# metadata server is killed, beside which another stands by.  The result must be that of the undisturbed run.  Prints the totals; status 1 where a result is
 # wrong, or a run ends in failure or not within 5 minutes.
 set -euo pipefail
 metad=$1 jacobi=$2 rounds=$3 seed=${4:-$RANDOM}
@@ -18,6 +18,7 @@ echo "kill_rounds.sh: seed $seed"
 
 servers=0
 pids=()
+start_osd() { setsid timeout 3600 ceph-osd -i "$1" --foreground </dev/null >>"$cluster/start.log" 2>&1 & }
 start_metad() {
   servers=$((servers + 1))
   "$metad" --folder "$folder/metad-$servers" --database "$url" --listen 127.0.0.1:0 >"$folder/$servers.log" 2>&1 &
@@ -45,19 +46,19 @@ wait_for has_served 1
 start_metad  # stands by
 right=$(run_jacobi)
 [[ -n $right ]] || { cat "$folder/jacobi.err" >&2; exit 1; }
-wrong=0 osds=0 metads=0 outs=0
+wrong=0 osds=0 metads=0 outs=0 folders=0
 for ((round = 1; round <= rounds; ++round)); do
   wait_for healthy
   run_jacobi >"$folder/result" &
   running=$!
   read -rt "0.$((RANDOM % 90 + 10))" <> <(:) || true
   osd=$((RANDOM % 3))
-  case $((RANDOM % 3)) in
+  case $((RANDOM % 4)) in
     0)
       osds=$((osds + 1))
       kill -KILL "$(cat "$cluster/osd.$osd.pid")"
       read -rt "$((RANDOM % 6))" <> <(:) || true
-      setsid timeout 3600 ceph-osd -i "$osd" --foreground </dev/null >>"$cluster/start.log" 2>&1 &
+      start_osd "$osd"
       ;;
     1)
       metads=$((metads + 1))
@@ -73,6 +74,17 @@ for ((round = 1; round <= rounds; ++round)); do
       read -rt "$((RANDOM % 4))" <> <(:) || true
       ceph osd in "$osd" >/dev/null 2>&1
       ;;
+    3)
+      folders=$((folders + 1))
+      kill -KILL "$(cat "$cluster/osd.$osd.pid")"
+      rm -rf "$cluster/osd.$osd"
+      mkdir "$cluster/osd.$osd"
+      uuid=$(cat /proc/sys/kernel/random/uuid)
+      wait_for ceph osd destroy "$osd" --yes-i-really-mean-it >/dev/null 2>&1
+      ceph osd new "$uuid" "$osd" >/dev/null
+      ceph-osd -i "$osd" --mkfs --osd-uuid "$uuid" >>"$cluster/osd.$osd.out" 2>&1
+      start_osd "$osd"
+      ;;
   esac
   status=0
   wait "$running" || status=$?
@@ -82,5 +94,5 @@ for ((round = 1; round <= rounds; ++round)); do
     tail -n 5 "$folder/jacobi.err" >&2
   fi
 done
-echo "kill_rounds.sh: $rounds rounds, $osds with an OSD killed, $metads with the metadata server killed, $outs with an OSD out and in: $wrong wrong"
+echo "kill_rounds.sh: $rounds rounds, $osds with an OSD killed, $folders with its folder removed, $metads with the metadata server killed, $outs with an OSD out and in: $wrong wrong"
 ((wrong == 0))

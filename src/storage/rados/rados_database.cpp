@@ -7,6 +7,7 @@
 #include <libcephsqlite.h>
 
 #include <cerrno>
+#include <cstdlib>
 
 #include "oocarray/error.hpp"
 #include "storage/base/mutex.hpp"
@@ -63,7 +64,7 @@ std::string use_rados_database(const rados_pool& pool, const std::string& name) 
     char* ours = nullptr;
     if (const int rc = ceph.set_context(static_cast<CephContext*>(pool.calls().cct(pool.cluster())), &ours); rc < 0)
       throw_if(pool.failed(rc, "connecting to the cluster for the metadata"));
-    ::free(ours);
+    std::free(ours);
     cluster = wanted;
   } else if (cluster != wanted) {
     refuse(errc::not_a_store,

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <new>
 
 #include "oocarray/error.hpp"
@@ -26,7 +25,6 @@ const char* remedy_of(int rc) {
     case ESHUTDOWN: return "; the cluster has shut this process out, because another has taken its place";
     case ENOSPC: return "; the cluster is full: add OSDs or remove files";
     case EDQUOT: return "; the pool's quota is used up: raise it, or remove files";
-    case ENOENT: return "; is the name right, and the key of the user there?";
     default: return "";
   }
 }
@@ -62,7 +60,8 @@ struct rados_pool::connection {
       (void)calls.conf_set(cluster, "objecter_inflight_ops", "1000000");
       (void)calls.conf_set(cluster, "objecter_inflight_op_bytes", "1099511627776");
       (void)calls.conf_set(cluster, "admin_socket", "");
-      if (const int rc = calls.connect(cluster); rc < 0) fail_with(where, rc, "connecting to the cluster");
+      if (const int rc = calls.connect(cluster); rc < 0)
+        fail_with(where, rc, "connecting to the cluster as 'client." + user + "' (is its key there?)");
     } catch (...) {
       calls.shutdown(cluster);
       throw;
