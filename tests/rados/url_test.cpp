@@ -3,6 +3,7 @@
 
 #include "oocarray/error.hpp"
 #include "storage/rados/file_object.hpp"
+#include "storage/rados/file_snapshots.hpp"
 #include "storage/rados/rados_node.hpp"
 #include "storage/rados/rados_url.hpp"
 
@@ -49,10 +50,19 @@ TEST_CASE("objects have whole stripes, and 4 MiB or the next multiple of a strip
 
 TEST_CASE("what is kept of a file is read as it was written, and anything else is refused") {
   file_object f;
-  CHECK(parse(text_of({12345, 4 << 20, 2}), f));
+  CHECK(parse(text_of({12345, 4 << 20, 2, {}}), f));
   CHECK(f.size == 12345);
   CHECK(f.object == 4 << 20);
   CHECK(f.cuts == 2);
+  CHECK_FALSE(f.commits);
+  const commit_snapshots c{7, 12, 15, true};
+  CHECK(parse(text_of({12345, 4 << 20, 0, c}), f));
+  CHECK(f.commits == c);
+  CHECK(snapshot_of(f, 7) == 12);
+  CHECK(snapshot_of(f, 8) == 15);
+  CHECK(snapshot_of(f, 9) == 0);
+  CHECK(snapshot_of(f, 6) == 0);
+  CHECK_FALSE(parse(text_of({12345, 4 << 20, 0, c}) + "x", f));
   for (const char* text :
        {"", "oocarray file 1\nsize 1\nobject 0\ncuts 1\n", "oocarray file 2\nsize 1\nobject 1\ncuts 1\n",
         "oocarray file 1\nsize 1\nobject 1\ncuts 1", "oocarray file 1\nsize 1\nobject 1\ncuts 1\n\n"})

@@ -45,14 +45,29 @@ file_id file_of(const std::string& object_name) {
 }
 
 std::string text_of(const file_object& f) {
-  return "oocarray file 1\nsize " + std::to_string(f.size) + "\nobject " + std::to_string(f.object) + "\ncuts " +
-         std::to_string(f.cuts) + "\n";
+  std::string text = "oocarray file 1\nsize " + std::to_string(f.size) + "\nobject " + std::to_string(f.object) +
+                     "\ncuts " + std::to_string(f.cuts) + "\n";
+  if (const auto& c = f.commits)
+    text += "commit " + std::to_string(c->number) + "\nsnapshot " + std::to_string(c->snapshot) + "\nnext " +
+            std::to_string(c->next) + "\nwritten " + std::to_string(c->written ? 1 : 0) + "\n";
+  return text;
 }
 
 bool parse(const std::string& text, file_object& f) {
   std::string_view rest = text;
-  return take(rest, "oocarray file 1\nsize ", f.size) && take(rest, "object ", f.object) &&
-         take(rest, "cuts ", f.cuts) && rest.empty() && f.object != 0;
+  f.commits.reset();
+  if (!take(rest, "oocarray file 1\nsize ", f.size) || !take(rest, "object ", f.object) ||
+      !take(rest, "cuts ", f.cuts) || f.object == 0)
+    return false;
+  if (rest.empty()) return true;
+  commit_snapshots c;
+  std::uint64_t written = 0;
+  if (!take(rest, "commit ", c.number) || !take(rest, "snapshot ", c.snapshot) || !take(rest, "next ", c.next) ||
+      !take(rest, "written ", written) || !rest.empty())
+    return false;
+  c.written = written != 0;
+  f.commits = c;
+  return true;
 }
 
 void read_file_object(rados_pool& pool, file_id id, const std::string& what,

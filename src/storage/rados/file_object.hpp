@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "storage/layout/file_shape.hpp"
@@ -10,10 +11,21 @@
 
 namespace ooc::storage {
 
+/// Of a file with commits: its last one is a snapshot of its objects.
+struct commit_snapshots {
+  std::uint64_t number = 0;  ///< of the commit that `snapshot` has
+  std::uint64_t snapshot = 0;
+  std::uint64_t next = 0;  ///< has the commit after that, if the metadata know of it; 0: there is none
+  bool written = false;    ///< objects may be others than in `snapshot`
+
+  bool operator==(const commit_snapshots&) const = default;
+};
+
 struct file_object {
   std::uint64_t size = 0;    ///< bytes that have been given to the file
   std::uint64_t object = 0;  ///< bytes of each of its objects
   std::uint64_t cuts = 0;    ///< as file_shape::cuts
+  std::optional<commit_snapshots> commits{};
 
   std::uint64_t objects() const { return (size + object - 1) / object; }
 };

@@ -128,9 +128,9 @@ class object_write : public std::enable_shared_from_this<object_write> {
     if (rc == -ENOENT && how == as::there_is) return send(as::new_one);
     if (rc == -EEXIST && how == as::new_one) return send(as::there_is);
     if (rc < 0) return done_(node_->failed(io_kind::write, *file_, rc));
-    node_->counters.add(&io_stats::bytes_written, what_.bytes);
-    node_->counters.add(&io_stats::device_writes, 1);
-    node_->counters.add(&io_stats::device_bytes_written, what_.bytes);
+    node_->counters().add(&io_stats::bytes_written, what_.bytes);
+    node_->counters().add(&io_stats::device_writes, 1);
+    node_->counters().add(&io_stats::device_bytes_written, what_.bytes);
     done_({});
   }
 
@@ -194,9 +194,9 @@ void read_regions(const rados_node_ptr& node, const shape_ptr& file, const std::
           std::uint64_t wanted = 0;
           for (const run& r : o->runs)
             for (const region& p : r.parts) wanted += p.length;
-          node->counters.add(&io_stats::bytes_read, wanted);
-          node->counters.add(&io_stats::device_reads, 1);
-          node->counters.add(&io_stats::device_bytes_read, o->bytes);
+          node->counters().add(&io_stats::bytes_read, wanted);
+          node->counters().add(&io_stats::device_reads, 1);
+          node->counters().add(&io_stats::device_bytes_read, o->bytes);
           counter->answer({});
         });
   }

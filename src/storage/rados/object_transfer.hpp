@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "storage/layout/regions.hpp"
@@ -15,8 +16,15 @@ namespace ooc::storage {
 
 /// What operations share with their node, which they may outlive.
 struct rados_node_state {
-  std::shared_ptr<rados_pool> pool;
-  node_counters counters;
+  explicit rados_node_state(std::shared_ptr<rados_pool> p) : pool(std::move(p)) {}
+  /// The same node, whose objects are reached as `p` does (file_snapshots.hpp).
+  rados_node_state(std::shared_ptr<rados_pool> p, const std::shared_ptr<rados_node_state>& of)
+      : pool(std::move(p)), node(of) {}
+
+  const std::shared_ptr<rados_pool> pool;
+  const std::shared_ptr<rados_node_state> node;  ///< that counts; null: this does
+  node_counters own;
+  node_counters& counters() { return node ? node->own : own; }
 
   /// `rc`: a negative errno of RADOS.
   failure failed(io_kind kind, const file_shape& f, int rc, const std::string& more = "") const;

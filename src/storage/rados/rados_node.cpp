@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -13,6 +14,7 @@
 #include "storage/layout/fill_pattern.hpp"
 #include "storage/layout/regions.hpp"
 #include "storage/rados/file_object.hpp"
+#include "storage/rados/file_snapshots.hpp"
 #include "storage/rados/object_transfer.hpp"
 
 namespace ooc::storage {
@@ -22,8 +24,13 @@ namespace {
 /// The calls that take several operations, one after another, on a thread that may wait.
 class upkeep {
  public:
-  upkeep(const rados_node_ptr& node, const node_call& call)
-      : node_(*node), pool_(*node->pool), calls_(pool_.calls()), call_(call), file_(*call.file) {}
+  upkeep(const rados_node_ptr& node, file_snapshots& snapshots, const node_call& call)
+      : node_(*node),
+        pool_(*node->pool),
+        snapshots_(snapshots),
+        calls_(pool_.calls()),
+        call_(call),
+        file_(*call.file) {}
 
   failure run() {
     switch (call_.kind) {
@@ -32,6 +39,9 @@ class upkeep {
       case io_kind::remove: return remove();
       case io_kind::advance: return look();
       case io_kind::verify: return verify();
+      case io_kind::prepare: return snapshots_.prepare(file_), failure{};
+      case io_kind::roll_back: return snapshots_.roll_back(file_), failure{};
+      case io_kind::find_changes: return find_changes();
       default: return {};
     }
   }
@@ -78,14 +88,15 @@ class upkeep {
   }
 
   failure create() const {
-    if (file_.commits) return node_.refused(call_.kind, file_, "files with commits cannot be in RADOS");
     const std::uint64_t object = object_bytes(file_.striping.sf);
     if (object > most_object_bytes)
       return node_.refused(call_.kind, file_,
                            "its stripes have " + std::to_string(file_.striping.sf) + " bytes; in RADOS they may have " +
                                std::to_string(most_object_bytes) + " at most");
     if (const failure f = require_room(file_.size)) return f;
-    if (const int rc = keep({file_.size, object, file_.cuts}, true); rc < 0) return failed(rc);
+    file_object made{file_.size, object, file_.cuts, {}};
+    if (file_.commits) made.commits = commit_snapshots{file_.commit, pool_.new_snapshot(), 0, false};
+    if (const int rc = keep(made, true); rc < 0) return failed(rc);
     return {};
   }
 
@@ -101,6 +112,7 @@ class upkeep {
     const int rc = find(now);
     if (rc == -ENOENT && call_.old_size == 0) return create();
     if (rc < 0) return failed(rc);
+    if (now.commits) return resize_with_commits(now);
     file_object next = now;
     next.size = file_.size;
     if (file_.cut) next.cuts = file_.cuts;
@@ -108,23 +120,50 @@ class upkeep {
       if (const failure f = require_room(next.size - now.size)) return f;
       // Who did not know yet that the file had been cut off may have written there since.
       if (file_.cuts > 1)
-        if (const failure f = clear(now, now.size, next.size)) return f;
+        if (const failure f = clear(pool_, now, now.size, next.size)) return f;
     } else {
       // In this order: whoever writes past the new size from now on learns it.
       file_object cut = now;
       cut.cuts = next.cuts;
       if (cut.cuts != now.cuts)
         if (const int e = keep(cut); e < 0) return failed(e);
-      if (const failure f = clear(now, next.size, now.size)) return f;
+      if (const failure f = clear(pool_, now, next.size, now.size)) return f;
     }
     if (const int e = keep(next); e < 0) return failed(e);
+    return {};
+  }
+
+  /// What the last commit has stays; so does the number of objects that there may be.
+  failure resize_with_commits(const file_object& now) const {
+    if (file_.size > now.size) {
+      if (const failure f = require_room(file_.size - now.size)) return f;
+      // As the writer has left it, which is the caller.
+      file_object next = now;
+      next.size = file_.size;
+      if (const int e = keep(next); e < 0) return failed(e);
+      return {};
+    }
+    const std::uint64_t had = std::max(call_.old_size, file_.size);
+    return had == file_.size ? failure{} : clear(*snapshots_.open(file_), now, file_.size, now.size);
+  }
+
+  failure find_changes() const {
+    file_object now;
+    if (const int rc = find(now); rc < 0) return failed(rc);
+    if (snapshot_of(now, file_.commit) == 0) return commit_is_gone(file_);
+    // Which objects differ, RADOS would have to be asked of each.
+    if (file_.size != 0) call_.answer->ranges = {{0, file_.size}};
     return {};
   }
 
   failure remove() const {
     file_object now;
     if (const int rc = find(now); rc < 0) return failed(rc);
-    if (const failure f = clear(now, 0, now.size)) return f;
+    snapshots_.forget(file_.id);
+    if (const failure f = clear(pool_, now, 0, now.size)) return f;
+    if (now.commits)
+      for (const std::uint64_t kept : {now.commits->snapshot, now.commits->next})
+        if (kept != 0) pool_.drop_snapshot(kept);
     return wait_for_all(1, [&](std::uint64_t, const rados_pool::end& ended) {
       pool_.write(
           object_name(file_.id), 0, what(), [this](rados_write_op_t op) { calls_.write_op_remove(op); }, ended);
@@ -132,19 +171,19 @@ class upkeep {
   }
 
   /// What is in these bytes of the file becomes the fill value.
-  failure clear(const file_object& now, std::uint64_t begin, std::uint64_t end) const {
+  failure clear(rados_pool& objects, const file_object& now, std::uint64_t begin, std::uint64_t end) const {
     const std::uint64_t part = begin % now.object, first = (begin + now.object - 1) / now.object;
     const std::uint64_t last = (end + now.object - 1) / now.object;
     if (part != 0 && begin < end)
       if (const failure f = wait_for_all(1, [&](std::uint64_t, const rados_pool::end& ended) {
-            pool_.write(
+            objects.write(
                 object_name(file_.id, begin / now.object), 0, what(),
                 [this, part, &now, begin](rados_write_op_t op) { cut(op, part, now.object, begin); }, ended);
           }))
         return f;
     return first < last ? wait_for_all(last - first,
                                        [&](std::uint64_t i, const rados_pool::end& ended) {
-                                         pool_.write(
+                                         objects.write(
                                              object_name(file_.id, first + i), 0, what(),
                                              [this](rados_write_op_t op) { calls_.write_op_remove(op); }, ended);
                                        })
@@ -182,6 +221,11 @@ class upkeep {
   failure verify() const {
     file_object now;
     if (const int rc = find(now); rc < 0) return failed(rc);
+    if (failure f = verify(now, pool_)) return f;
+    return now.commits ? verify(now, *pool_.as_of(now.commits->snapshot)) : failure{};
+  }
+
+  failure verify(const file_object& now, rados_pool& objects) const {
     verify_report& report = call_.answer->report;
     mutex of_report;
     in_flight all;
@@ -190,7 +234,7 @@ class upkeep {
       const auto seen = std::make_shared<looked_at>();
       seen->bytes.resize(now.object);
       all.start([&](auto ended) {
-        pool_.read(
+        objects.read(
             object_name(file_.id, i), now.object, what(),
             [this, seen](rados_read_op_t op) {
               calls_.read_op_read(op, 0, seen->bytes.size(), seen->bytes.data(), &seen->got, &seen->result);
@@ -198,17 +242,20 @@ class upkeep {
             [&, i, seen, ended](int rc) {
               if (rc >= 0 && seen->result < 0) rc = seen->result;
               if (rc < 0 && rc != -EIO && rc != -ENOENT) return ended(failed(rc));
-              const lock_guard lock(of_report);
-              if (rc >= 0) report.chunks += in_chunks(seen->got);
-              if (rc == -EIO) {
-                report.chunks += in_chunks(now.object);
-                report.corrupt += in_chunks(now.object);
-                if (report.problems.size() < 100)
-                  report.problems.push_back("bytes [" + std::to_string(i * now.object) + ", " +
-                                            std::to_string(std::min(now.size, (i + 1) * now.object)) +
-                                            ") of the file (object " + object_name(file_.id, i) +
-                                            "): no copy matches its checksums");
+              {
+                const lock_guard lock(of_report);
+                if (rc >= 0) report.chunks += in_chunks(seen->got);
+                if (rc == -EIO) {
+                  report.chunks += in_chunks(now.object);
+                  report.corrupt += in_chunks(now.object);
+                  if (report.problems.size() < 100)
+                    report.problems.push_back("bytes [" + std::to_string(i * now.object) + ", " +
+                                              std::to_string(std::min(now.size, (i + 1) * now.object)) +
+                                              ") of the file (object " + object_name(file_.id, i) +
+                                              "): no copy matches its checksums");
+                }
               }
+              // Not under the mutex: it goes with the last of them.
               ended({});
             });
       });
@@ -218,6 +265,7 @@ class upkeep {
 
   const rados_node_state& node_;
   rados_pool& pool_;
+  file_snapshots& snapshots_;
   const librados& calls_;
   const node_call& call_;
   const file_shape& file_;
@@ -225,12 +273,11 @@ class upkeep {
 
 class rados_node final : public io_service {
  public:
-  explicit rados_node(std::shared_ptr<rados_pool> pool) : state_(std::make_shared<rados_node_state>()) {
-    state_->pool = std::move(pool);
-  }
+  explicit rados_node(const std::shared_ptr<rados_pool>& pool)
+      : state_(std::make_shared<rados_node_state>(pool)), snapshots_(std::make_shared<file_snapshots>(pool)) {}
 
   std::string name() const override { return state_->pool->where().name(); }
-  io_stats stats() const override { return state_->counters.snapshot(); }
+  io_stats stats() const override { return state_->own.snapshot(); }
   std::uint64_t staging_bytes() const override { return 0; }
   std::optional<node_space> space() const override { return state_->pool->space(); }
 
@@ -238,26 +285,31 @@ class rados_node final : public io_service {
     switch (call.kind) {
       case io_kind::read:
       case io_kind::write: return transfer(call, std::move(done));
-      case io_kind::sync: state_->counters.add(&io_stats::syncs, 1); return done({});  // it is durable already
+      case io_kind::sync: state_->own.add(&io_stats::syncs, 1); return done({});  // it is durable already
       case io_kind::permit: return done({});
       case io_kind::find_locality: call.answer->distance = locality::network; return done({});
-      case io_kind::list: return post([state = state_, call] { return list(*state, call); }, std::move(done));
+      case io_kind::list:
+        return post(
+            upkeep_, [state = state_, call] { return list(*state, call); }, std::move(done));
       case io_kind::create:
-      case io_kind::resize:
       case io_kind::remove:
       case io_kind::advance:
-      case io_kind::verify: return post([state = state_, call] { return upkeep(state, call).run(); }, std::move(done));
+      case io_kind::verify:
+      case io_kind::find_changes: return post(upkeep_, run_upkeep(call), std::move(done));
+      case io_kind::resize: return post(call.file->commits ? commits_ : upkeep_, run_upkeep(call), std::move(done));
       case io_kind::prepare:
-      case io_kind::roll_back:
-      case io_kind::find_changes:
-        return done(state_->refused(call.kind, *call.file, "files with commits cannot be in RADOS"));
+      case io_kind::roll_back: return post(commits_, run_upkeep(call), std::move(done));
     }
   }
 
  private:
+  std::function<failure()> run_upkeep(const node_call& call) const {
+    return [state = state_, snapshots = snapshots_, call] { return upkeep(state, *snapshots, call).run(); };
+  }
+
   template <class Work>
-  void post(Work work, completion done) {
-    upkeep_.post([work = std::move(work), done = std::move(done)] {
+  static void post(job_threads<>& threads, Work work, completion done) {
+    threads.post([work = std::move(work), done = std::move(done)] {
       failure f;
       try {
         f = work();
@@ -278,14 +330,46 @@ class rados_node final : public io_service {
       return done(state_->refused(call.kind, f,
                                   "the request ends at byte " + std::to_string(call.wanted->file_end()) +
                                       ", the file at " + std::to_string(f.size)));
-    if (f.commits) return done(state_->refused(call.kind, f, "files with commits cannot be in RADOS"));
+    if (!f.commits || (reads && !f.at_commit)) return carry_out(state_, call, std::move(done));
+    if (const auto objects = snapshots_->cached(f)) return carry_out_on(objects, call, std::move(done));
+    // The first writes after a commit wait for it to be said that there are some, one after another.
+    auto opened = std::make_shared<std::shared_ptr<rados_pool>>();
+    post(
+        commits_, [opened, snapshots = snapshots_, call] { return *opened = snapshots->open(*call.file), failure{}; },
+        [this_state = state_, opened, call, done](const failure& why) {
+          if (why) return done(why);
+          carry_out(std::make_shared<rados_node_state>(*opened, this_state), call, done);
+        });
+  }
+
+  void carry_out_on(const std::shared_ptr<rados_pool>& objects, const node_call& call, completion done) {
+    carry_out(std::make_shared<rados_node_state>(objects, state_), call, std::move(done));
+  }
+
+  static void carry_out(const rados_node_ptr& node, const node_call& call, completion done) {
+    const file_shape& f = *call.file;
+    const bool reads = call.kind == io_kind::read;
     std::vector<region> regions;
     object_regions(*call.wanted, f.striping, call.stripe_index, regions);
-    state_->counters.add(reads ? &io_stats::read_requests : &io_stats::write_requests, 1);
-    state_->counters.add(reads ? &io_stats::read_regions : &io_stats::write_regions, node_runs(regions));
-    if (reads) return read_regions(state_, call.file, regions, call.memory, std::move(done));
-    if (overlap(regions)) return done(state_->refused(call.kind, f, "regions of the request overlap in the file"));
-    write_regions(state_, call.file, regions, call.memory, std::move(done));
+    node->counters().add(reads ? &io_stats::read_requests : &io_stats::write_requests, 1);
+    node->counters().add(reads ? &io_stats::read_regions : &io_stats::write_regions, node_runs(regions));
+    if (f.at_commit) done = if_kept(node, call.file, std::move(done));
+    if (reads) return read_regions(node, call.file, regions, call.memory, std::move(done));
+    if (overlap(regions)) return done(node->refused(call.kind, f, "regions of the request overlap in the file"));
+    write_regions(node, call.file, regions, call.memory, std::move(done));
+  }
+
+  /// After a read of a commit: its snapshot was there until then.
+  static completion if_kept(const rados_node_ptr& node, const shape_ptr& file, completion done) {
+    return [node, file, done = std::move(done)](const failure& f) {
+      if (f) return done(f);
+      read_file_object(*node->node->pool, file->id, described(io_kind::read, *file),
+                       [node, file, done](int rc, const file_object& now) {
+                         if (rc < 0) return done(node->failed(io_kind::read, *file, rc));
+                         if (snapshot_of(now, file->commit) != 0) return done({});
+                         done(commit_is_gone(*file));
+                       });
+    };
   }
 
   static failure list(const rados_node_state& state, const node_call& call) {
@@ -299,7 +383,9 @@ class rados_node final : public io_service {
   }
 
   const rados_node_ptr state_;
+  const std::shared_ptr<file_snapshots> snapshots_;
   job_threads<> upkeep_{2};
+  job_threads<> commits_{1};  ///< what changes the objects of files with commits, one after another
 };
 
 }  // namespace

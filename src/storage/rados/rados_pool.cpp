@@ -150,6 +150,20 @@ rados_t rados_pool::cluster() const noexcept { return cluster_.cluster; }
 
 failure rados_pool::failed(int rc, const std::string& doing) const { return failure_of(where_, rc, doing); }
 
+std::shared_ptr<rados_pool> rados_pool::after(std::uint64_t snapshot) {
+  std::shared_ptr<rados_pool> p(new rados_pool(cluster_, where_));
+  std::array<rados_snap_t, 1> all{snapshot};
+  if (const int rc = calls_.ioctx_selfmanaged_snap_set_write_ctx(p->objects_, snapshot, all.data(), 1); rc < 0)
+    fail_with(where_, rc, "writing after a snapshot");
+  return p;
+}
+
+std::shared_ptr<rados_pool> rados_pool::as_of(std::uint64_t snapshot) {
+  std::shared_ptr<rados_pool> p(new rados_pool(cluster_, where_));
+  calls_.ioctx_snap_set_read(p->objects_, snapshot);
+  return p;
+}
+
 // --- Calls
 
 void rados_pool::read(std::string object, std::uint64_t bytes, std::string what,
@@ -197,7 +211,7 @@ void rados_pool::submit(std::unique_ptr<call> c) {
   call& op = *c;
   int rc = calls_.aio_create_completion2(&op, completed, &op.completion);
   try {
-    if (rc == 0) rc = op.reads ? send_read(op) : send_write(op);
+    if (rc == 0) rc = send(op);
   } catch (const std::bad_alloc&) {  // nothing was sent
     rc = -ENOMEM;
   }
@@ -207,16 +221,15 @@ void rados_pool::submit(std::unique_ptr<call> c) {
   came_back(&op);
 }
 
-int rados_pool::send_read(call& c) {
-  c.read_op = calls_.create_read_op();
-  c.reads(c.read_op);
-  return calls_.aio_read_op_operate(c.read_op, objects_, c.completion, c.object.c_str(), 0);
-}
-
-// A cluster that is full says so, instead of letting us wait.
-int rados_pool::send_write(call& c) {
+int rados_pool::send(call& c) {
+  if (c.reads) {
+    c.read_op = calls_.create_read_op();
+    c.reads(c.read_op);
+    return calls_.aio_read_op_operate(c.read_op, objects_, c.completion, c.object.c_str(), 0);
+  }
   c.write_op = calls_.create_write_op();
   c.writes(c.write_op);
+  // A cluster that is full says so, instead of letting us wait.
   return calls_.aio_write_op_operate(c.write_op, objects_, c.completion, c.object.c_str(), nullptr,
                                      LIBRADOS_OPERATION_FULL_TRY);
 }
@@ -327,6 +340,24 @@ bool rados_pool::try_lock(const std::string& object, const std::string& lock, st
 
 void rados_pool::unlock(const std::string& object, const std::string& lock) const noexcept {
   (void)calls_.unlock(objects_, object.c_str(), lock.c_str(), "");
+}
+
+std::uint64_t rados_pool::new_snapshot() const {
+  rados_snap_t made = 0;
+  if (const int rc = calls_.ioctx_selfmanaged_snap_create(objects_, &made); rc < 0)
+    fail_with(where_, rc, "making a snapshot");
+  return made;
+}
+
+void rados_pool::drop_snapshot(std::uint64_t snapshot) const {
+  if (const int rc = calls_.ioctx_selfmanaged_snap_remove(objects_, snapshot); rc < 0 && rc != -ENOENT)
+    fail_with(where_, rc, "dropping a snapshot");
+}
+
+void rados_pool::take_back(const std::string& object, std::uint64_t snapshot) const {
+  if (const int rc = calls_.ioctx_selfmanaged_snap_rollback(objects_, object.c_str(), snapshot);
+      rc < 0 && rc != -ENOENT)
+    fail_with(where_, rc, "taking object '" + object + "' back to a snapshot");
 }
 
 node_space rados_pool::space() const {

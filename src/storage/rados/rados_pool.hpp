@@ -56,6 +56,13 @@ class rados_pool : public std::enable_shared_from_this<rados_pool> {
   /// The same connection, for objects of another pool in the namespace of the same name.
   std::shared_ptr<rados_pool> other_pool(const std::string& pool);
 
+  // Snapshots, by their numbers: the state of all objects at a moment, of which an object keeps what is written over by
+  // who knows of the snapshot.
+  /// The same objects, whose writers leave what the snapshot has.
+  std::shared_ptr<rados_pool> after(std::uint64_t snapshot);
+  /// The objects as the snapshot has them, to be read.
+  std::shared_ptr<rados_pool> as_of(std::uint64_t snapshot);
+
   /// One operation on one object, of about so many bytes; `steps` adds to it what it does, all or nothing of which
   /// happens.  `what`, for messages: "the read of 'a'".
   void read(std::string object, std::uint64_t bytes, std::string what, std::function<void(rados_read_op_t)> steps,
@@ -76,6 +83,10 @@ class rados_pool : public std::enable_shared_from_this<rados_pool> {
   /// Takes a lock of an object that its holder loses after so many seconds; false: somebody else has it.
   bool try_lock(const std::string& object, const std::string& lock, std::chrono::seconds at_most) const;
   void unlock(const std::string& object, const std::string& lock) const noexcept;
+  /// Of the objects as they are now.  The second and third: one that is not there is as good as gone, or taken back.
+  std::uint64_t new_snapshot() const;
+  void drop_snapshot(std::uint64_t snapshot) const;
+  void take_back(const std::string& object, std::uint64_t snapshot) const;
   /// Of the whole cluster, in which every copy counts.
   node_space space() const;
   /// How the cluster knows this process; what shut_out() takes.
@@ -98,8 +109,7 @@ class rados_pool : public std::enable_shared_from_this<rados_pool> {
 
   void start(std::unique_ptr<call> c);
   void submit(std::unique_ptr<call> c);
-  int send_read(call& c);
-  int send_write(call& c);
+  int send(call& c);
   static void came_back(call* c);
   void finish(std::unique_ptr<call> c);
   ticker::clock::time_point look();
