@@ -45,6 +45,8 @@ class killed_osd {
   explicit killed_osd(int osd) : osd_(osd) {
     const std::string pid = testing::contents(folder_of_cluster() + "/osd." + std::to_string(osd) + ".pid");
     REQUIRE(::kill(std::stoi(pid), SIGKILL) == 0);
+    // It holds its files until it is gone.
+    REQUIRE(testing::soon([&] { return ::kill(std::stoi(pid), 0) != 0; }));
   }
   ~killed_osd() {
     const std::string log = folder_of_cluster() + "/start.log";

@@ -19,6 +19,13 @@ echo "kill_rounds.sh: seed $seed"
 servers=0
 pids=()
 start_osd() { setsid timeout 3600 ceph-osd -i "$1" --foreground </dev/null >>"$cluster/start.log" 2>&1 & }
+# It holds its files until it is gone.
+kill_osd() {
+  local pid
+  pid=$(cat "$cluster/osd.$1.pid")
+  kill -KILL "$pid"
+  timeout 20 tail --pid="$pid" -f /dev/null
+}
 start_metad() {
   servers=$((servers + 1))
   "$metad" --folder "$folder/metad-$servers" --database "$url" --listen 127.0.0.1:0 >"$folder/$servers.log" 2>&1 &
@@ -27,7 +34,8 @@ start_metad() {
 # Those that have had their turn; the last of them has it.
 served() { grep -l 'listening on' $(ls -tr "$folder"/*.log) 2>/dev/null || true; }
 wait_for() {  # until the command succeeds, at most 90 s
-  for ((tries = 0; tries < 900; ++tries)); do
+  local until=$((SECONDS + 90))
+  while ((SECONDS < until)); do
     if "$@"; then return 0; fi
     read -rt 0.1 <> <(:) || true
   done
@@ -56,7 +64,7 @@ for ((round = 1; round <= rounds; ++round)); do
   case $((RANDOM % 4)) in
     0)
       osds=$((osds + 1))
-      kill -KILL "$(cat "$cluster/osd.$osd.pid")"
+      kill_osd "$osd"
       read -rt "$((RANDOM % 6))" <> <(:) || true
       start_osd "$osd"
       ;;
@@ -76,7 +84,7 @@ for ((round = 1; round <= rounds; ++round)); do
       ;;
     3)
       folders=$((folders + 1))
-      kill -KILL "$(cat "$cluster/osd.$osd.pid")"
+      kill_osd "$osd"
       rm -rf "$cluster/osd.$osd"
       mkdir "$cluster/osd.$osd"
       uuid=$(cat /proc/sys/kernel/random/uuid)
