@@ -74,9 +74,9 @@ int run(int argc, char** argv) {
   if (line.has("forget-node")) o.forget_node = line.get<std::uint32_t>("forget-node");
 
   // Made when it is our turn: until then a signal ends the process at once.
-  std::unique_ptr<metad::rados_home> home;
   std::optional<servers::server_loop> loop;
   std::optional<metad::metad_server> server;
+  std::unique_ptr<metad::rados_home> home;  // goes first: with the server's database the next one gets its place
   const auto make = [&](const metad::metad_options& options) {
     loop.emplace(1);
     server.emplace(loop->context(), options);

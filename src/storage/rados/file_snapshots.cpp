@@ -67,7 +67,7 @@ void file_snapshots::keep(const file_shape& f, const file_object& o) const {
   throw_if(asked.wait());
 }
 
-file_object file_snapshots::settled(const file_shape& f) const {
+file_object file_snapshots::settled(const file_shape& f, bool to_write) const {
   file_object o = find(f);
   commit_snapshots& c = *o.commits;
   const std::uint64_t wanted = snapshot_of(o, f.commit);
@@ -75,13 +75,14 @@ file_object file_snapshots::settled(const file_shape& f) const {
     throw integrity_error(errc::corrupt, "'" + f.name + "': the metadata know commit " + std::to_string(f.commit) +
                                              ", and its objects commit " + std::to_string(c.number) +
                                              ": one of both is an old copy");
-  if (c.next == 0) return o;
   const bool decided = c.number != f.commit;
   const std::uint64_t gone = decided ? c.snapshot : c.next;
-  if (decided) c = {f.commit, c.next, 0, false};
-  c.next = 0;
+  const bool written = to_write || (!decided && c.written);
+  // In one step, which is the same for all ranks that write the file.
+  const commit_snapshots then{f.commit, wanted, 0, written};
+  if (std::exchange(c, then) == then) return o;
   keep(f, o);
-  pool_->drop_snapshot(gone);
+  if (gone != 0) pool_->drop_snapshot(gone);
   return o;
 }
 
@@ -92,21 +93,19 @@ std::shared_ptr<rados_pool> file_snapshots::open(const file_shape& f) {
     if (snapshot == 0) throw_if(commit_is_gone(f));
     return remember(f, pool_->as_of(snapshot));
   }
-  file_object o = settled(f);
-  if (!std::exchange(o.commits->written, true)) keep(f, o);
-  return remember(f, pool_->after(o.commits->snapshot));
+  return remember(f, pool_->after(settled(f, true).commits->snapshot));
 }
 
 void file_snapshots::prepare(const file_shape& f) {
   forget(f.id);  // what is written after this comes after the new snapshot, or takes it back first
-  file_object o = settled(f);
+  file_object o = settled(f, false);
   o.commits->next = pool_->new_snapshot();
   keep(f, o);
 }
 
 void file_snapshots::roll_back(const file_shape& f) {
   forget(f.id);
-  file_object o = settled(f);
+  file_object o = settled(f, false);
   if (!o.commits->written) return;
   const auto objects = pool_->after(o.commits->snapshot);
   for (std::uint64_t i = 0; i < o.objects(); ++i) objects->take_back(object_name(f.id, i), o.commits->snapshot);

@@ -6,8 +6,8 @@
 //     object goes
 //                              back to its snapshot
 //
-// Only the writer of the file, of which there is one, changes its object.  Who reads a commit looks at it again after
-// each read: a snapshot is dropped after the object has ceased to name it.
+// Only the writer of the file, of which there is one (its ranks make the same change), changes its object.  Who reads a
+// commit looks at it again after each read: a snapshot is dropped after the object has ceased to name it.
 //
 // All calls wait, but for cached().  Threads: any.
 #pragma once
@@ -51,7 +51,8 @@ class file_snapshots {
   file_object find(const file_shape& f) const;
   void keep(const file_shape& f, const file_object& o) const;
   /// As the writer finds it: what the metadata have decided is the last commit, and what they have not is dropped.
-  file_object settled(const file_shape& f) const;
+  /// `to_write`: it says from then on that something is written since.
+  file_object settled(const file_shape& f, bool to_write) const;
   std::shared_ptr<rados_pool> remember(const file_shape& f, std::shared_ptr<rados_pool> objects);
 
   const std::shared_ptr<rados_pool> pool_;

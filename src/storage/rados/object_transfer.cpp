@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <functional>
+#include <new>
 #include <span>
 #include <utility>
 
@@ -171,35 +172,37 @@ void read_regions(const rados_node_ptr& node, const shape_ptr& file, const std::
   std::vector<object_runs> all = by_object(regions, object, max_sieved_gap);
   if (all.empty()) return done({});
   const auto counter = std::make_shared<completion_counter>(all.size(), std::move(done));
-  for (object_runs& one : all) {
-    const auto o = std::make_shared<object_runs>(std::move(one));
-    for (run& r : o->runs)
-      if (r.parts.size() != 1) r.sieve.resize(r.end - r.begin);
-    node->pool->read(
-        object_name(file->id, o->number), o->bytes, described(io_kind::read, *file),
-        [o, memory, &calls = node->pool->calls()](rados_read_op_t op) {
-          for (run& r : o->runs) {
-            std::byte* const to = r.sieve.empty() ? memory + r.parts.front().memory_offset : r.sieve.data();
-            calls.read_op_read(op, r.begin, r.end - r.begin, reinterpret_cast<char*>(to), &r.got, &r.result);
-          }
-        },
-        [node, file, o, memory, object, counter](int rc) {
-          const bool missing = rc == -ENOENT;
-          for (run& r : o->runs) {
-            if (missing) r.got = 0;
-            if (!missing && rc >= 0 && r.result < 0) rc = r.result;
-          }
-          if (rc < 0 && !missing) return counter->answer(node->failed(io_kind::read, *file, rc));
-          deliver(*file, object, *o, memory);
-          std::uint64_t wanted = 0;
-          for (const run& r : o->runs)
-            for (const region& p : r.parts) wanted += p.length;
-          node->counters().add(&io_stats::bytes_read, wanted);
-          node->counters().add(&io_stats::device_reads, 1);
-          node->counters().add(&io_stats::device_bytes_read, o->bytes);
-          counter->answer({});
-        });
-  }
+  for (object_runs& one : all) try {
+      const auto o = std::make_shared<object_runs>(std::move(one));
+      for (run& r : o->runs)
+        if (r.parts.size() != 1) r.sieve.resize(r.end - r.begin);
+      node->pool->read(
+          object_name(file->id, o->number), o->bytes, described(io_kind::read, *file),
+          [o, memory, &calls = node->pool->calls()](rados_read_op_t op) {
+            for (run& r : o->runs) {
+              std::byte* const to = r.sieve.empty() ? memory + r.parts.front().memory_offset : r.sieve.data();
+              calls.read_op_read(op, r.begin, r.end - r.begin, reinterpret_cast<char*>(to), &r.got, &r.result);
+            }
+          },
+          [node, file, o, memory, object, counter](int rc) {
+            const bool missing = rc == -ENOENT;
+            for (run& r : o->runs) {
+              if (missing) r.got = 0;
+              if (!missing && rc >= 0 && r.result < 0) rc = r.result;
+            }
+            if (rc < 0 && !missing) return counter->answer(node->failed(io_kind::read, *file, rc));
+            deliver(*file, object, *o, memory);
+            std::uint64_t wanted = 0;
+            for (const run& r : o->runs)
+              for (const region& p : r.parts) wanted += p.length;
+            node->counters().add(&io_stats::bytes_read, wanted);
+            node->counters().add(&io_stats::device_reads, 1);
+            node->counters().add(&io_stats::device_bytes_read, o->bytes);
+            counter->answer({});
+          });
+    } catch (const std::bad_alloc&) {  // it was not sent; others may be under way
+      counter->answer(node->failed(io_kind::read, *file, -ENOMEM));
+    }
 }
 
 void write_regions(const rados_node_ptr& node, const shape_ptr& file, const std::vector<region>& regions,
@@ -211,10 +214,13 @@ void write_regions(const rados_node_ptr& node, const shape_ptr& file, const std:
     check_for_cut(node, file, end, done);
   };
   const auto counter = std::make_shared<completion_counter>(all.size(), when_written);
-  for (object_runs& one : all)
-    std::make_shared<object_write>(node, file, std::move(one), memory, [counter](const failure& f) {
-      counter->answer(f);
-    })->start();
+  for (object_runs& one : all) try {
+      std::make_shared<object_write>(node, file, std::move(one), memory, [counter](const failure& f) {
+        counter->answer(f);
+      })->start();
+    } catch (const std::bad_alloc&) {  // it was not sent; others may be under way
+      counter->answer(node->failed(io_kind::write, *file, -ENOMEM));
+    }
 }
 
 }  // namespace ooc::storage

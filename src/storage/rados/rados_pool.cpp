@@ -202,15 +202,15 @@ void rados_pool::start(std::unique_ptr<call> c) {
 }
 
 void rados_pool::submit(std::unique_ptr<call> c) {
-  {
-    const lock_guard lock(mutex_);
-    c->number = ++number_;
-    under_way_[c->number] = {ticker::clock::now(), c->what};
-    if (under_way_.size() == 1) watch_.wake();
-  }
   call& op = *c;
   int rc = calls_.aio_create_completion2(&op, completed, &op.completion);
   try {
+    if (rc == 0) {
+      const lock_guard lock(mutex_);
+      op.number = ++number_;
+      under_way_[op.number] = {ticker::clock::now(), op.what};
+      if (under_way_.size() == 1) watch_.wake();
+    }
     if (rc == 0) rc = send(op);
   } catch (const std::bad_alloc&) {  // nothing was sent
     rc = -ENOMEM;
