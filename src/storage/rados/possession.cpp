@@ -124,7 +124,12 @@ std::shared_ptr<rados_possession> rados_possession::take(const std::shared_ptr<r
   std::optional<opening> alone;
   do {  // of several that have waited one is first
     alone.reset();
-    wait_for(*pool, w.patience, [&] { return holder_of_rados_database(*pool, database_name); });
+    wait_for(*pool, w.patience, [&] {
+      const std::string holder = holder_of_rados_database(*pool, database_name);
+      if (w.patience && !holder.empty() && !find_rados_server(*pool).empty())
+        refuse(errc::busy, name_of(*pool) + ": a metadata server has its metadata now");
+      return holder;
+    });
     alone.emplace(*pool, w.patience);
   } while (has_rados_metadata(*pool));
   mine->store_ = find_or_make(*pool, w);

@@ -87,9 +87,16 @@ std::shared_ptr<store_core> open_rados_store(const store_url& url, const store_o
   if (auto open = open_ones[key].lock()) return open;
   const auto pool = rados_pool::connect(where);
   // Who had the metadata may have died, and nobody have them now.
-  if (!find_rados_server(*pool).empty() && has_rados_metadata(*pool))
-    return open_beside_others(pool, find_description(*pool).value(), options);
-  auto core = open_alone(pool, parsed.data, options.create);
+  const auto is_served = [&] { return !find_rados_server(*pool).empty() && has_rados_metadata(*pool); };
+  const auto beside_others = [&] { return open_beside_others(pool, find_description(*pool).value(), options); };
+  if (is_served()) return beside_others();
+  std::shared_ptr<store_core> core;
+  try {
+    core = open_alone(pool, parsed.data, options.create);
+  } catch (const usage_error& e) {
+    if (e.code() != errc::busy || !is_served()) throw;
+    return beside_others();  // a server has come first
+  }
   open_ones[key] = core;
   return core;
 }
