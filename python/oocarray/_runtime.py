@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Dict, List, Optional, Union
 
 from . import _core
 from ._errors import Busy
-from ._numbers import parse_bytes, seconds, small_count
+from ._numbers import bytes_text, parse_bytes, seconds, small_count
 
 if TYPE_CHECKING:
     from ._array import Array
@@ -79,7 +79,7 @@ class Runtime:
             _core.check_process()
             if _current is not None:
                 raise Busy(
-                    f"there is a runtime of {_current.memory >> 20} MiB already, and a process has one: make it "
+                    f"there is a runtime of {bytes_text(_current.memory)} already, and a process has one: make it "
                     "before the first array, or close() the other one first (see oocarray.runtime())"
                 )
             self._process = os.getpid()
@@ -154,7 +154,7 @@ class Runtime:
             return "<oocarray.Runtime, closed>"
         s = self.stats
         return (
-            f"<oocarray.Runtime of {self.memory >> 20} MiB, {int(s['resident_bytes']) >> 20} MiB in use, "
+            f"<oocarray.Runtime of {bytes_text(self.memory)}, {bytes_text(int(s['resident_bytes']))} in use, "
             f"{len(self._arrays)} arrays>"
         )
 

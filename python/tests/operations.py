@@ -139,9 +139,13 @@ looks = [reduce, accumulate, elementwise, read, read_fancy, transpose, product]
 
 
 def same(x, y):
-    """Floats may have been added up in another order."""
+    """Floats may have been added up in another order, and to a wider type."""
     x, y = np.asarray(x), np.asarray(y)
-    assert x.shape == y.shape and np.allclose(x, y, rtol=1e-12, atol=0) if x.dtype.kind == "f" else np.array_equal(x, y), (x, y)
+    if x.dtype.kind == "f":
+        rtol = max(1e-12, 16 * np.finfo(x.dtype).eps)
+        assert x.dtype == y.dtype and x.shape == y.shape and np.allclose(x, y, rtol=rtol, atol=0), (x, y)
+    else:
+        assert np.array_equal(x, y), (x, y)
 
 
 def compare(store, rng, steps):
