@@ -86,8 +86,9 @@ struct array_options {
   /// takes addresses, of which an array can have 64 TiB.
   std::vector<std::size_t> max_extents = {};
 
-  /// Keep the last commit (ooc::commit) beside what is written since, which takes twice the space.  See commit.hpp for
-  /// what that means for others; not together with `shared`.
+  /// Keep the last commit (ooc::commit) beside what is written since, which takes twice the space; with `sparse`, only
+  /// that of what has changed, and commits and writes take longer.  See commit.hpp for what that means for others; not
+  /// together with `shared`.
   bool commits = false;
 
   /// On create: room for a result that is not to stay.  The array has no name for others, though its path is taken, and

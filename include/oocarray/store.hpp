@@ -23,6 +23,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -82,6 +83,11 @@ struct mkdir_options {
   std::uint32_t mode = 0755;  ///< permission bits; the umask is taken from them
 };
 
+struct snapshot_options {
+  /// Where a node's file system shares no space between files (XFS and btrfs do), the bytes are copied, on the node.
+  bool copy = false;
+};
+
 class store {
  public:
   /// Opens (or makes) the store at `url`.  Throws usage_error (errc::not_a_store) for a folder that
@@ -125,6 +131,16 @@ class store {
   /// arrays and files stay open.
   void rename(std::string_view from, std::string_view to) const;
   void mkdir(std::string_view path, const mkdir_options& options = {}) const;
+
+  /// Keeps what each of these arrays with commits has in its last one, all of them as at one moment, as an array
+  /// `path@name` without commits that is there to be read.  It shares the space of what stays as it is, and programs
+  /// go on writing and committing meanwhile.  Attributes tell what it is: `ooc.snapshot_of`, and `ooc.commit.KEY` for
+  /// what was given with the commit.  Durable when it returns.  Where it throws before all are complete, none is left.
+  /// Throws usage_error (errc::invalid_request) for what has no commit, (EEXIST)
+  /// where there is one of that name, (errc::busy) where commits follow one another too fast; io_error
+  /// (EOPNOTSUPP) where a node's file system cannot share and nobody said `copy`, and of stores in RADOS.
+  std::vector<store_entry> snapshot(std::span<const std::string> paths, std::string_view name,
+                                    const snapshot_options& options = {}) const;
 
   /// Changes the mode of a file or folder: permission bits as in POSIX, no umask.  Whoever has it open already may go
   /// on. Throws EPERM for who is neither its owner nor user 0.

@@ -15,12 +15,13 @@ import argparse
 import hashlib
 import json
 import mmap
+import os
 import pathlib
 import shutil
 import sys
 import tempfile
 import time
-from typing import Any, Callable, Dict, List, NamedTuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
 
 import numpy as np
 
@@ -71,6 +72,17 @@ ROWS = {
     "packed_columns": Row("packed", 1.5, ["h5py-tiles"], ["h5py"], "a[:, j].sum() for the first columns of these", "none"),
     "zarr_blosc": Row("chunked", 1.2, _readers("blosc"), ["zarr", "tensorstore"], "sum of all of Zarr, Blosc with LZ4", "none"),
     "zarr_zstd": Row("chunked", 1.2, _readers("zstd"), ["zarr", "tensorstore"], "the same, Zstandard", "none"),
+    "checkpoint": Row(
+        "committed", 5.0, ["copied-npy"], [], "a tenth of an array changed, and a checkpoint of it", "commits=True, ooc.commit(a)"
+    ),
+    "checkpoint_beside_versions": Row(
+        "committed",
+        1.0,
+        ["versioned-ocdbt", "versioned-icechunk"],
+        ["tensorstore", "icechunk", "zarr"],
+        "the same beside stores of versions",
+        "commits=True, ooc.commit(a)",
+    ),
     "in_place": Row("file", 1 / 1.1, ["imported"], [], "np.dot(x, x) of a raw file by open_file()", "none"),
 }
 
@@ -170,6 +182,7 @@ LOOPS = {
     "packed_columns": columns,
     "in_place": dot,
 }
+VERSIONED = ("checkpoint", "checkpoint_beside_versions")
 CHUNKED = (256, 512)  #: of Zarr arrays
 PACKED = {"bands": 16, "tiles": 256}  #: datasets in chunks of 1 MiB, and the rows of each
 WRITES = {"multiply", "jacobi", "multiply_beside_dask"}
@@ -190,7 +203,7 @@ def _timed(row: str, work: Callable[[], Any], finish: Callable[[], Any] = lambda
     result = work()
     finish()
     seconds, processor = time.perf_counter() - start, time.process_time() - before
-    if row in WRITES:
+    if row in WRITES or row in VERSIONED:
         return {"seconds": seconds, "processor": processor}
     values = np.atleast_1d(result)
     if row == "columns":  # for one; the clock may stop it, and the first is what all have seen
@@ -220,6 +233,10 @@ def ours(row: str, s: Dict[str, Any]) -> Dict[str, Any]:
         elif row.startswith("zarr"):
             with ooc.open_file(_chunked(s, row.partition("_")[2])) as x:
                 said = _timed(row, lambda: ooc.sum(x))
+        elif row in VERSIONED:
+            with ooc.open_store(s["store"]).open("c") as x:
+                said = _checkpoint(row, s, x.write, lambda: ooc.commit(x))
+                said["digest"] = _sample(x)
         elif row == "in_place":
             before = _kernel_bytes_written()
             x = ooc.open_file(s["file"], dtype="f8")
@@ -367,7 +384,58 @@ def tensorstore_reader(row: str, s: Dict[str, Any], codec: str) -> Dict[str, Any
     return _sum_of_bands(row, t.shape[0], lambda band: t[band].read().result())
 
 
-SIDES = {"reader": zarr_reader, "tensorstore": tensorstore_reader, "h5py": h5py_alone, "memmap": memmap, "lazy": lazy, "dask": dask, "zarr": zarr_alone}
+def _changes(n: int) -> Iterator[Tuple[slice, np.ndarray]]:
+    """A tenth of the rows, in pieces of a MiB that are chosen at random."""
+    rng, rows = np.random.default_rng(6), max(1, (1 << 20) // (8 * n))
+    for piece in rng.permutation(n // rows)[: max(1, n // rows // 10)]:
+        yield np.s_[piece * rows : (piece + 1) * rows], rng.random((rows, n))
+
+
+def _checkpoint(row: str, s: Dict[str, Any], write: Callable[[slice, np.ndarray], Any], end: Callable[[], Any]) -> Dict[str, Any]:
+    def work() -> None:
+        for rows, values in _changes(s["n"]):
+            write(rows, values)
+        end()
+
+    return _timed(row, work)
+
+
+def copied(row: str, s: Dict[str, Any], _: str) -> Dict[str, Any]:
+    """What changes is a mapped file, and each checkpoint a new file."""
+    c = np.memmap(f"{s['dir']}/c.raw", dtype="f8", mode="r+", shape=(s["n"], s["n"]))
+
+    def write_all() -> None:
+        with open(f"{s['dir']}/c.npy", "wb") as file:
+            np.save(file, c)
+            file.flush()
+            os.fsync(file.fileno())
+
+    return {**_checkpoint(row, s, c.__setitem__, write_all), "digest": _sample(c)}
+
+
+def versioned(row: str, s: Dict[str, Any], how: str) -> Dict[str, Any]:
+    if how == "ocdbt":
+        import tensorstore
+
+        transaction = tensorstore.Transaction(atomic=True)
+        t = tensorstore.open(_ocdbt(s), transaction=transaction).result()
+        enter(s["group"])
+        said = _checkpoint(row, s, lambda rows, values: t[rows].write(values).result(), transaction.commit_sync)
+        return {**said, "digest": _sample(tensorstore.open(_ocdbt(s)).result())}
+    import icechunk
+    import zarr
+
+    session = icechunk.Repository.open(icechunk.local_filesystem_storage(f"{s['dir']}/c.icechunk")).writable_session("main")
+    z = zarr.open_array(session.store, path="c", mode="r+")
+    enter(s["group"])
+    return {**_checkpoint(row, s, z.__setitem__, lambda: session.commit("a step")), "digest": _sample(z)}
+
+
+def _ocdbt(s: Dict[str, Any]) -> Dict[str, Any]:
+    return {"driver": "zarr3", "kvstore": {"driver": "ocdbt", "base": f"file://{s['dir']}/c.ocdbt/"}, "path": "c/"}
+
+
+SIDES = {"copied": copied, "versioned": versioned, "reader": zarr_reader, "tensorstore": tensorstore_reader, "h5py": h5py_alone, "memmap": memmap, "lazy": lazy, "dask": dask, "zarr": zarr_alone}
 
 
 # --- the data
@@ -468,12 +536,42 @@ def make_chunked(s: Dict[str, Any]) -> Dict[str, Any]:
     return {}
 
 
+def make_committed(s: Dict[str, Any]) -> Dict[str, Any]:
+    n, rng = s["n"], np.random.default_rng(5)
+    targets: List[Any] = [np.memmap(f"{s['dir']}/c.raw", dtype="f8", mode="w+", shape=(n, n))]
+    rows = max(1, (1 << 20) // (8 * n))
+    commits = []
+    if not missing(ROWS["checkpoint_beside_versions"].needs):
+        import icechunk
+        import tensorstore
+        import zarr
+
+        grid = {"name": "regular", "configuration": {"chunk_shape": [rows, n]}}
+        codecs = [{"name": "bytes", "configuration": {"endian": "little"}}]
+        described = {"shape": [n, n], "data_type": "float64", "chunk_grid": grid, "codecs": codecs}
+        targets.append(tensorstore.open({**_ocdbt(s), "metadata": described}, create=True).result())
+        session = icechunk.Repository.create(icechunk.local_filesystem_storage(f"{s['dir']}/c.icechunk")).writable_session("main")
+        targets.append(zarr.create_array(session.store, name="c", shape=(n, n), dtype="f8", chunks=(rows, n), compressors=None))
+        commits.append(lambda: session.commit("as it was made"))
+    with ooc.Runtime(memory="64MiB"):
+        c = ooc.open_store(s["store"]).create("c", (n, n), commits=True)
+        commits.append(lambda: ooc.commit(c))
+        for first in range(0, n, rows):
+            values = rng.random((min(rows, n - first), n))
+            for t in [*targets, c]:
+                t[first : first + len(values)] = values
+        for commit in commits:
+            commit()
+    return {}
+
+
 MAKERS: Dict[str, Callable[[Dict[str, Any]], Dict[str, Any]]] = {
     "nothing": lambda s: {},
     "matrices": make_matrices,
     "incompressible": make_incompressible,
     "packed": make_packed,
     "chunked": make_chunked,
+    "committed": make_committed,
     "file": make_file,
 }
 
@@ -487,7 +585,7 @@ def run_child(run: str) -> None:
         kind, _, how = side.partition("-")
         if row == "numba_resident":
             s["compiled"] = compiled_jacobi()
-        if kind not in ("lazy", "dask", "zarr", "reader", "tensorstore"):  # these import first
+        if kind not in ("lazy", "dask", "zarr", "reader", "tensorstore", "versioned"):  # these import first
             enter(s["group"])
         said = {"ours": ours, "imported": imported, "plain": plain}[kind](row, s) if not how else SIDES[kind](row, s, how)
     print(json.dumps(said))

@@ -124,6 +124,18 @@ class Store:
         """Makes a folder; `parents`: those above, too, and one that exists is no error."""
         self._core.mkdir(path_text(path), parents, small_count(mode, "mode"))
 
+    def snapshot(self, *paths: Path, name: str, copy: bool = False) -> "List[str]":
+        """Keeps what arrays with commits have in their last one, all as at one moment; returns the paths.
+
+        Each is kept as an array ``path@name`` without commits that is there to be read.  It shares the space of what stays
+        as it is, and programs go on writing and committing meanwhile.  Its attribute ``ooc.snapshot_of`` says what it is of,
+        ``ooc.commit.KEY`` what was given with the commit.  It is durable when this returns.
+
+        Raises ValueError for what has no commit, FileExistsError, Busy where commits follow one another too fast, and
+        OSError where a node's file system shares no space between files, as XFS and btrfs do: with `copy` they are copied.
+        """
+        return self._core.snapshot([path_text(p) for p in paths], name, copy)
+
     def attributes(self, path: Path = "") -> Attributes:
         """The attributes of a file, a folder, or the store itself; changing them changes the store."""
         self._core.attributes(path_text(path))  # raises for what is not there

@@ -96,6 +96,13 @@ void bind_store(py::module_& m) {
             s.mkdir(path, {.parents = parents, .mode = mode});
           },
           without_gil())
+      .def("snapshot",
+           [](const store& s, const std::vector<std::string>& paths, const std::string& name, bool copy) {
+             std::vector<std::string> made;
+             for (const store_entry& e : released([&] { return s.snapshot(paths, name, {.copy = copy}); }))
+               made.push_back(e.path);
+             return made;
+           })
       .def("attributes",
            [](const store& s, const std::string& path) { return text(released([&] { return s.attributes(path); })); })
       .def("set_attribute", &store::set_attribute, without_gil())

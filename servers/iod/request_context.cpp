@@ -61,6 +61,13 @@ failure request_context::check(wire::io_request& r, std::uint32_t rights) const 
   return {};
 }
 
+failure request_context::check_into(wire::io_request& r) const {
+  if (!r.into) return {errc::invalid_request, "'" + r.file->name + "': its bytes are to be shared with no file"};
+  failure refused = host_.check_capability(r.into_capability, r.into, wire::right_write, user_);
+  if (refused) refused.what = "'" + r.into->name + "': " + refused.what;
+  return refused;
+}
+
 std::uint64_t request_context::memory_for(const frame_header& h) noexcept {
   if (h.body_bytes > small_body) return most_memory(h);
   return least_memory + h.body_bytes + memory_of_entries(h.body_bytes) + few_regions * sizeof(storage::region);

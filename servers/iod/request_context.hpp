@@ -84,6 +84,8 @@ class request_context : public std::enable_shared_from_this<request_context> {
 
   /// Why the request cannot be served; no failure if it can.  Its file is then what was signed.
   failure check(wire::io_request& r, std::uint32_t rights) const;
+  /// The same of the file that gets bytes of another one, which the caller may write.
+  failure check_into(wire::io_request& r) const;
 
   /// Memory that the frame of a request is to have before its body is read.
   static std::uint64_t memory_for(const wire::frame_header& h) noexcept;

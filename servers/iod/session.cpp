@@ -215,6 +215,7 @@ void session::start_call(std::uint64_t id, const wire::served_call& c) {
           removes ? with_->host().check_capability(r.capability, r.file, right, with_->user()) : with_->check(r, right);
       if (!refused) break;
     }
+    if (!refused && c.call == storage::io_kind::clone) refused = with_->check_into(r);
     if (refused) return with_->reply(id, refused);
     if (removes) r.stripe_index = 0;  // only the id of the file counts
     call = std::move(r);

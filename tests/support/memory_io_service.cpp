@@ -78,6 +78,7 @@ failure memory_io_service::carry_out(const node_call& c) {
     case io_kind::advance:
     case io_kind::permit:
     case io_kind::sync:
+    case io_kind::trim:
     case io_kind::find_locality: return {};
     default: break;
   }
@@ -90,6 +91,7 @@ failure memory_io_service::carry_out(const node_call& c) {
     case io_kind::find_changes:
       if (!object.bytes.empty()) c.answer->ranges = {{0, object.bytes.size()}};
       return {};
+    case io_kind::clone: objects_[c.into->id].bytes = object.commits[c.file->commit]; return {};
     case io_kind::verify: c.answer->report.chunks = (object.bytes.size() + chunk_size - 1) / chunk_size; return {};
     case io_kind::remove:
       capacity_ += object.reserved;

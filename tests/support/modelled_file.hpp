@@ -99,6 +99,7 @@ class modelled_file {
 
   std::uint64_t size() const { return shape_->size; }
   bool has_commits() const { return shape_->commits; }
+  bool is_sparse() const { return shape_->sparse; }
 
   void prepare() {
     for (std::uint32_t t = 0; t < nodes_.size(); ++t) succeed(ooc::testing::prepare(*nodes_[t], shape_, t));
@@ -109,6 +110,10 @@ class modelled_file {
     change([](file_shape& f) { ++f.commit; });
     committed_ = contents_;
   }
+  void trim() {
+    for (std::uint32_t t = 0; t < nodes_.size(); ++t)
+      if (shape_->striping.object_size(t, shape_->size) != 0) succeed(ooc::testing::trim(*nodes_[t], shape_, t));
+  }
 
   void roll_back() {
     for (std::uint32_t t = 0; t < nodes_.size(); ++t) succeed(ooc::testing::roll_back(*nodes_[t], shape_, t));
@@ -117,16 +122,43 @@ class modelled_file {
   }
 
   /// The bytes that a reader of the last commit sees.
-  void check_committed(std::byte* memory) {
-    auto at_commit = std::make_shared<file_shape>(*shape_);
-    at_commit->at_commit = true;
-    at_commit->size = committed_.size();
-    for (std::uint32_t t = 0; t < nodes_.size(); ++t)
-      succeed(ooc::testing::read(*nodes_[t], at_commit, t, request::contiguous(0, committed_.size()), memory));
-    REQUIRE(std::memcmp(committed_.data(), memory, committed_.size()) == 0);
+  void check_committed(std::byte* memory) { check_all_of(last_commit(), memory); }
+
+  /// The bytes that another file gets from the last commit.
+  void check_clone(std::byte* memory) {
+    const shape_ptr from = last_commit();
+    auto plain = std::make_shared<file_shape>(*from);
+    plain->id = clone_id;
+    plain->commits = plain->at_commit = false;
+    plain->sparse = true;
+    const shape_ptr into = plain;
+    for (std::uint32_t t = 0; t < nodes_.size(); ++t) {
+      if (from->striping.object_size(t, from->size) == 0) continue;
+      succeed(create(*nodes_[t], into, t));
+      succeed(clone(*nodes_[t], from, t, into, true));
+      succeed(ooc::testing::sync(*nodes_[t], into, t));
+      const auto [f, report] = ooc::testing::verify(*nodes_[t], into, t);
+      succeed(f);
+      REQUIRE(report.corrupt + report.torn + report.lost == 0);
+    }
+    check_all_of(into, memory);
+    for (auto& n : nodes_) succeed(remove(*n, into->id));
   }
 
  private:
+  static constexpr file_id clone_id = 4711;
+
+  shape_ptr last_commit() const {
+    auto at_commit = std::make_shared<file_shape>(*shape_);
+    at_commit->at_commit = true;
+    at_commit->size = committed_.size();
+    return at_commit;
+  }
+  void check_all_of(const shape_ptr& f, std::byte* memory) {
+    for (std::uint32_t t = 0; t < nodes_.size(); ++t)
+      succeed(ooc::testing::read(*nodes_[t], f, t, request::contiguous(0, committed_.size()), memory));
+    REQUIRE(std::memcmp(committed_.data(), memory, committed_.size()) == 0);
+  }
   static void succeed(const failure& f) {
     INFO(f.what);
     REQUIRE_FALSE(f);
@@ -181,13 +213,16 @@ inline void random_life(const shape_ptr& shape, const node_opener& open_node, in
   for (int i = 0; i < operations; ++i) {
     CAPTURE(i, seed);
     if (file.has_commits() && between(random, 0, 3) == 0) {
-      const std::uint64_t which = between(random, 0, 9);
-      if (which < 4)
+      const std::uint64_t which = between(random, 0, 11);
+      if (which < 4) {
         file.commit();
-      else if (which < 5)
+        if (file.is_sparse() && which < 2) file.trim();
+      } else if (which < 5)
         file.prepare();  // and nothing comes of it
       else if (which < 7)
         file.roll_back();
+      else if (which < 9)
+        file.check_clone(memory.data());
       else
         file.check_committed(memory.data());
     }

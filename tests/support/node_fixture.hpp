@@ -96,6 +96,15 @@ inline failure roll_back(io_service& n, const shape_ptr& f, std::uint32_t stripe
   return wait_for([&](completion done) { n.roll_back(f, stripe_index, std::move(done)); });
 }
 
+inline failure trim(io_service& n, const shape_ptr& f, std::uint32_t stripe_index = 0) {
+  return wait_for([&](completion done) { n.trim(f, stripe_index, std::move(done)); });
+}
+
+inline failure clone(io_service& n, const shape_ptr& f, std::uint32_t stripe_index, const shape_ptr& into,
+                     bool copies) {
+  return wait_for([&](completion done) { n.clone(f, stripe_index, into, copies, std::move(done)); });
+}
+
 inline std::pair<failure, std::vector<byte_interval>> find_changes(io_service& n, const shape_ptr& f,
                                                                    std::uint64_t since,
                                                                    std::uint32_t stripe_index = 0) {

@@ -180,3 +180,62 @@ def test_folders_are_brought_up_to_date_with_the_arrays_in_them(shell, written):
     shell.ok("cp", "-r", "--since", "copied", "d/x", "d/y", "e")
     assert list(shell.array("e/x")) == [3] * 5 and list(shell.array("e/y")) == [4] * 5
     assert commit_of(shell, "e/x")["number"] == 2
+
+
+def test_a_snapshot_is_named_at_its_array_and_says_which_commit_it_is(shell):
+    shell.ok("import", "a.npy", "plain")
+    shell.refused("snapshot", "a", "plain", "x", names=["'plain'", "without commits", "--commits"])
+    shell.refused("snapshot", "a", "no/name", names=["'no/name'"])
+    shell.refused("snapshot", "a", names=["name of their snapshot"])
+    shell.ok("cp", "a", "b")
+    assert shell.ok("snapshot", "--copy", "[ab]", "x") == b"a@x: a, commit 1\nb@x: b, commit 1\n"
+    shell.refused("snapshot", "--copy", "a", "x", names=["'a@x' exists already"])
+    shell.ok("rm", "a")
+    assert np.array_equal(shell.array("a@x"), np.arange(20_000.0).reshape(200, 100))
+    shell.ok("verify")
+
+
+@pytest.fixture
+def on_xfs(tmp_path):
+    """A folder on a file system that shares space between files."""
+    image, mounted = tmp_path / "image", tmp_path / "mounted"
+    mounted.mkdir()
+    image.touch()
+    os.truncate(image, 512 * MIB)
+    try:
+        subprocess.run(["mkfs.xfs", "-q", image], check=True, capture_output=True)
+        subprocess.run(["mount", "-o", "loop", image, mounted], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as why:
+        pytest.skip(f"no XFS can be mounted here: {why}")
+    yield mounted
+    subprocess.run(["umount", "-l", mounted], check=True)
+
+
+def test_where_the_file_system_shares_space_a_snapshot_takes_next_to_none(on_xfs):
+    def used():
+        subprocess.run(["sync", "-f", on_xfs], check=True)
+        disk = os.statvfs(on_xfs)
+        return (disk.f_blocks - disk.f_bfree) * disk.f_frsize
+
+    import oocarray as ooc
+
+    shell = Shell(str(on_xfs))
+    store = ooc.open_store(shell.store)
+    with store.create("a", 8 * MIB, commits=True) as a:  # 64 MiB, on two nodes
+        for k in range(3):
+            a[...] = k
+            a[1000 * k] = -1
+            ooc.commit(a, step=k)
+        before = used()
+        assert store.snapshot("a", name="x") == ["a@x"]
+        assert used() - before < 2 * MIB
+        expected = np.full(8 * MIB, 2.0)
+        expected[2000] = -1
+        a[:1000] = 7
+        ooc.commit(a)
+        a[...] = 8
+        ooc.commit(a)
+        with store.open("a@x", "r") as x:
+            assert np.array_equal(x, expected)
+    assert store.attributes("a@x")["ooc.commit.step"] == "2"
+    shell.ok("verify")

@@ -96,14 +96,19 @@ located command_line::locate(const std::string& argument, const std::string& opt
   return {known->second, named.path};
 }
 
+std::vector<located> command_line::locate_matches(const std::string& argument) const {
+  const located l = locate(argument);
+  std::vector<located> all;
+  for (const std::string& path : expand(l.store.core()->metadata(), l.path)) all.push_back({l.store, path});
+  return all;
+}
+
 std::vector<located> command_line::locate_all(const std::string& name) const {
   const auto arguments = texts(name);
   if (arguments.empty()) (void)required(name);
   std::vector<located> all;
-  for (const std::string& argument : arguments) {
-    const located l = locate(argument);
-    for (const std::string& path : expand(l.store.core()->metadata(), l.path)) all.push_back({l.store, path});
-  }
+  for (const std::string& argument : arguments)
+    for (located& l : locate_matches(argument)) all.push_back(std::move(l));
   return all;
 }
 

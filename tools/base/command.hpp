@@ -40,9 +40,9 @@ struct located {
   std::string path;
 };
 
-extern const command replace_node, ls, cat, du, stat, rm, mv, mkdir, truncate, picture, import_array, export_array,
-    verify, info, attr, chmod, chown, init, keygen, revoke, cp, up, down, ping, df, top, start, stop, mount_store,
-    umount_store;
+extern const command replace_node, ls, cat, du, stat, rm, mv, mkdir, snapshot, truncate, picture, import_array,
+    export_array, verify, info, attr, chmod, chown, init, keygen, revoke, cp, up, down, ping, df, top, start, stop,
+    mount_store, umount_store;
 
 /// The command line of one subcommand.  Every subcommand knows --store and --help.
 class command_line {
@@ -88,7 +88,9 @@ class command_line {
   ooc::store open_store_of(const std::string& option) const;
   /// The place that an argument names (named_path.hpp), in the store of its URL, or of `option` or --store.
   located locate(const std::string& argument, const std::string& option = "store") const;
-  /// The same with wildcards, of the argument `name` that may be given many times, at least once.
+  /// The same with wildcards: all that they match.
+  std::vector<located> locate_matches(const std::string& argument) const;
+  /// Those of the argument `name` that may be given many times, at least once.
   std::vector<located> locate_all(const std::string& name) const;
 
  private:

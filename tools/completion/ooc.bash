@@ -9,7 +9,7 @@ _ooc() {
     cword=$COMP_CWORD
   }
 
-  local commands="init ls du cat stat mkdir mv rm cp truncate import export picture attr chmod chown info verify replace-node up down ping df top start stop keygen revoke mount umount"
+  local commands="init ls du cat stat mkdir mv rm cp snapshot truncate import export picture attr chmod chown info verify replace-node up down ping df top start stop keygen revoke mount umount"
   local command="" i store=()
   for ((i = 1; i < cword; i++)); do
     case ${words[i]} in
@@ -49,6 +49,7 @@ _ooc() {
       cp) options+=" --from --to --recursive --salvage --since --no-clobber --skip-existing --force --sf --nn --sn --commits --flatten --buffer --quiet" ;;
       mv) options+=" --from --to --no-clobber --skip-existing --force --sf --nn --sn --commits --flatten --buffer --quiet" ;;
       mkdir) options+=" --parents" ;;
+      snapshot) options+=" --copy" ;;
       import) options+=" --format --dataset --box --missing-as-fill --memory --type --shape --offset --transpose --append --at --force --tile --max-extents --sf --nn --sn --sparse --commits --buffer --quiet" ;;
       export) options+=" --format --dataset --box --chunk --deflate --salvage --force --buffer --quiet" ;;
       up) options+=" --dir --nodes --port --key --encrypt --addresses --direct-io --iod-memory --wait --forget-node --hosts --launcher --ooc" ;;

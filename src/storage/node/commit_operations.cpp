@@ -1,5 +1,7 @@
 #include "storage/node/commit_operations.hpp"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cerrno>
 
@@ -34,6 +36,27 @@ failure commit_operations::find_changes(operation& op) {
       all.push_back(r);
   });
   return e == 0 ? failure{} : no_places(op, e);
+}
+
+failure commit_operations::trim(operation& op, chunk_range chunks) {
+  chunk_places newest, committed;
+  int e = newest.find(*op.target, {&chunks, 1});
+  if (e == 0) e = committed.find(*op.target, {&chunks, 1}, op.file->commit);
+  if (e != 0) return no_places(op, e);
+  const auto other = [&](std::uint64_t c) { return place_of(c, committed.of(c) == place_of(c, 0) ? 1 : 0); };
+  const auto is_free = [&](std::uint64_t c) { return newest.of(c) == committed.of(c); };
+  for (std::uint64_t c = chunks.first; c < chunks.end;) {
+    std::uint64_t n = 1;
+    if (is_free(c)) {
+      while (c + n < chunks.end && is_free(c + n) && other(c + n) == other(c) + n) ++n;
+      constexpr int punch = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+      const auto at = static_cast<off_t>(other(c) * chunk_size), bytes = static_cast<off_t>(n * chunk_size);
+      if (::fallocate(op.target->data(), punch, at, bytes) != 0)
+        return failed(op, errno, "giving back what the commit before had");
+    }
+    c += n;
+  }
+  return {};
 }
 
 int commit_operations::find(const operation& op, std::span<const chunk_range> chunks, chunk_places& places) const {

@@ -18,6 +18,8 @@ class commit_operations : private node_messages {
 
   /// io_kind::prepare and roll_back; the whole stripe object is locked.
   failure end_changes(operation& op);
+  /// io_kind::trim: what of these chunks counts neither now nor in the last commit.  They are locked.
+  failure trim(operation& op, chunk_range chunks);
   /// io_kind::find_changes; nobody prepares a commit.
   failure find_changes(operation& op);
 

@@ -198,6 +198,7 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
 
   void finish(operation_ptr op) {
     op->target.reset();
+    op->copy.reset();
     {
       // Before the completion: it may drop the node and wait for the other threads.
       lock_guard lock(mutex_);

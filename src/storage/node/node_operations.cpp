@@ -58,6 +58,7 @@ node_operations::node_operations(std::filesystem::path folder, bool direct_io, s
     : node_messages(std::move(folder)),
       commits_(folder_.path()),
       cache_(folder_, direct_io),
+      commit_steps_(*this, commits_, cache_),
       late_(folder_),
       resume_(std::move(resume)) {}
 
@@ -70,10 +71,12 @@ step_result node_operations::step(operation& op, io_worker& w) {
     case io_kind::sync:
     case io_kind::prepare:
     case io_kind::roll_back: return whole(sync(op));
-    case io_kind::find_changes: return whole(find_changes(op));
+    case io_kind::find_changes: return whole(commit_steps_.find_changes(op));
     case io_kind::resize: return whole(resize(op, w));
     case io_kind::remove: return whole(remove(op));
     case io_kind::verify: return verify(op, w);
+    case io_kind::trim: return commit_steps_.trim(op);
+    case io_kind::clone: return commit_steps_.clone(op, w);
     case io_kind::create: op.result = create(op); break;
     case io_kind::permit: op.result = permit(op); break;
     case io_kind::list: op.result = list(folder_, op.answer->ids); break;
@@ -82,7 +85,6 @@ step_result node_operations::step(operation& op, io_worker& w) {
   return step_result::ended;
 }
 
-// Checks the arguments and opens the stripe object; on failure the operation has ended.
 bool node_operations::begin(operation& op) {
   const file_shape& f = *op.file;
   if (f.striping.nn == 0 || f.striping.sf == 0 || op.stripe_index >= f.striping.nn) {
@@ -98,7 +100,7 @@ bool node_operations::begin(operation& op) {
   }
   std::string why;
   const bool to_write = op.kind == io_kind::write || op.kind == io_kind::resize || op.kind == io_kind::advance ||
-                        op.kind == io_kind::prepare || op.kind == io_kind::roll_back;
+                        op.kind == io_kind::prepare || op.kind == io_kind::roll_back || op.kind == io_kind::trim;
   // For a stripe object that is being resized the chunks that are there count, not those that should be.
   const std::uint64_t chunks = op.kind == io_kind::resize ? 0 : places_of_file(op);
   int e = cache_.get(identity(op), op.target, why, to_write, chunks);
@@ -152,7 +154,6 @@ bool node_operations::find_regions(operation& op) {
   return true;
 }
 
-// False: parked, and `op` is no longer ours.
 bool node_operations::claim(operation& op, std::vector<chunk_range> ranges, bool exclusive) {
   assert(!op.claimed && op.target);  // all chunks are asked for at once, while nothing is held
   op.claim.ranges = std::move(ranges);

@@ -12,6 +12,7 @@
 
 #include "storage/layout/io_part.hpp"
 #include "storage/node/commit_operations.hpp"
+#include "storage/node/commit_steps.hpp"
 #include "storage/node/late_objects.hpp"
 #include "storage/node/node_messages.hpp"
 #include "storage/node/operation.hpp"
@@ -61,7 +62,13 @@ class node_operations : private node_messages {
   /// Closes what another process has removed, whose space is free only then.
   void close_removed() { cache_.close_removed(); }
 
+  /// Checks the arguments and opens the stripe object; false: the operation has ended.
+  bool begin(operation& op);
+  /// False: parked, and `op` is no longer the caller's.
+  bool claim(operation& op, std::vector<chunk_range> ranges, bool exclusive);
+
   const node_folder& folder() const noexcept { return folder_; }
+  const store_id& store() const noexcept { return store_; }
   node_counters counters;
 
  private:
@@ -69,7 +76,6 @@ class node_operations : private node_messages {
   bool write(operation& op, io_worker& w);
   bool advance(operation& op);
   bool sync(operation& op);
-  bool find_changes(operation& op);
   bool resize(operation& op, io_worker& w);
   bool remove(operation& op);
   step_result verify(operation& op, io_worker& w);
@@ -84,18 +90,17 @@ class node_operations : private node_messages {
   failure verify_claimed(operation& op, io_worker& w);
   failure sync_claimed(operation& op);
 
-  bool begin(operation& op);
   failure advance_claimed(operation& op);
   /// Whether a loss of power may have taken the stripe object of a file of that generation.
   bool may_have_lost(const operation& op, std::uint64_t generation);
   failure make_again(operation& op, std::uint64_t generation);
   object_identity identity(const operation& op) const { return identity_of(store_, *op.file, op.stripe_index); }
   bool find_regions(operation& op);
-  bool claim(operation& op, std::vector<chunk_range> ranges, bool exclusive);
 
   store_id store_{};
   commit_operations commits_;
   stripe_object_cache cache_;
+  commit_steps commit_steps_;
   late_objects late_;
   const std::function<void(operation*)> resume_;
 };

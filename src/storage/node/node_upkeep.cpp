@@ -346,24 +346,6 @@ bool node_operations::sync(operation& op) {
   return true;
 }
 
-bool node_operations::find_changes(operation& op) {
-  if (!op.claimed) {
-    if (!op.file->commits) {
-      op.result = refused(op, without_commits);
-      return true;
-    }
-    if (!begin(op)) return true;
-    if (!claim(op, {all_chunks}, false)) return false;
-  }
-  range_locks::hold hold;
-  if (const int e = op.target->ranges().lock_chunks({}, hold))  // not while another process prepares a commit
-    op.result = failed(op, e, "locking the stripe object");
-  else
-    op.result = commits_.find_changes(op);
-  op.target->chunks().unlock(op.claim);
-  return true;
-}
-
 failure node_operations::sync_claimed(operation& op) {
   range_locks::hold hold;
   if (op.claim.exclusive) {

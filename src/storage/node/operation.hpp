@@ -25,10 +25,11 @@ struct operation : node_call {
 
   // Between the steps.
   std::uint64_t next_cost = 0;  ///< of the next step, in bytes; beside those of a part
-  std::uint64_t chunk = 0;      ///< verify: the first that was not looked at
-  std::uint64_t chunks = 0;     ///< verify: that there are
+  std::uint64_t chunk = 0;      ///< verify, clone, trim: the first that was not looked at
+  std::uint64_t chunks = 0;     ///< of those: that there are
   bool claimed = false;         ///< the claim has been granted
   std::shared_ptr<stripe_object> target;
+  std::shared_ptr<stripe_object> copy;  ///< clone: that of `into`
   std::vector<region> regions;
   std::uint64_t bytes = 0;  ///< in all regions on the node
   std::vector<bad_chunk> bad;

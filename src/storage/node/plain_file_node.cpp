@@ -202,6 +202,8 @@ void in_place_node::answer(node_call call, completion done) {
     case io_kind::prepare: return done(refusal("committed"));
     case io_kind::roll_back: return done(refusal("rolled back"));
     case io_kind::find_changes: return done(refusal("asked for changes"));
+    case io_kind::trim: return done(refusal("trimmed"));
+    case io_kind::clone: return done(refusal("shared"));
     case io_kind::verify: return done(refusal("verified: it has no checksums, and cannot be"));
   }
 }

@@ -37,6 +37,7 @@ class upkeep {
       case io_kind::prepare: return snapshots_.prepare(file_), failure{};
       case io_kind::roll_back: return snapshots_.roll_back(file_), failure{};
       case io_kind::find_changes: return find_changes();
+      case io_kind::clone: return clone();
       default: return {};
     }
   }
@@ -149,6 +150,39 @@ class upkeep {
     // Which objects differ, RADOS would have to be asked of each.
     if (file_.size != 0) call_.answer->ranges = {{0, file_.size}};
     return {};
+  }
+
+  /// Objects share no space with others.
+  failure clone() const {
+    if (!call_.copies)
+      return failed(-EOPNOTSUPP, "objects of a pool share no space; copied (--copy) it takes its space again");
+    const auto objects = snapshots_.open(file_);
+    file_object now;
+    if (const int rc = find(now); rc < 0) return failed(rc);
+    in_flight all;
+    for (std::uint64_t i = 0; i * now.object < file_.size; ++i) {
+      all.wait_below(4);
+      const auto seen = std::make_shared<looked_at>();
+      seen->bytes.resize(now.object);
+      all.start([&](auto ended) {
+        objects->read(
+            object_name(file_.id, i), now.object, what(),
+            [this, seen](rados_read_op_t op) {
+              calls_.read_op_read(op, 0, seen->bytes.size(), seen->bytes.data(), &seen->got, &seen->result);
+            },
+            [this, i, seen, ended](int rc) {
+              if (rc >= 0 && seen->result < 0) rc = seen->result;
+              if (rc < 0) return ended(rc == -ENOENT ? failure{} : failed(rc));
+              pool_.write(
+                  object_name(call_.into->id, i), seen->got, what(),
+                  [this, seen](rados_write_op_t op) { calls_.write_op_write(op, seen->bytes.data(), seen->got, 0); },
+                  [this, ended](int written) { ended(written < 0 ? failed(written) : failure{}); });
+            });
+      });
+    }
+    if (failure f = all.wait()) return f;
+    if (const int rc = find(now); rc < 0) return failed(rc);
+    return snapshot_of(now, file_.commit) == 0 ? commit_is_gone(file_) : failure{};
   }
 
   failure remove() const {

@@ -33,7 +33,8 @@ class rados_node final : public io_service {
       case io_kind::read:
       case io_kind::write: return transfer(call, std::move(done));
       case io_kind::sync: state_->own.add(&io_stats::syncs, 1); return done({});  // it is durable already
-      case io_kind::permit: return done({});
+      case io_kind::permit:
+      case io_kind::trim: return done({});  // a commit gives back the snapshot of the one before
       case io_kind::find_locality: call.answer->distance = locality::network; return done({});
       case io_kind::list:
         return post(
@@ -42,7 +43,8 @@ class rados_node final : public io_service {
       case io_kind::remove:
       case io_kind::advance:
       case io_kind::verify:
-      case io_kind::find_changes: return post(upkeep_, run_upkeep(call), std::move(done));
+      case io_kind::find_changes:
+      case io_kind::clone: return post(upkeep_, run_upkeep(call), std::move(done));
       case io_kind::resize: return post(call.file->commits ? commits_ : upkeep_, run_upkeep(call), std::move(done));
       case io_kind::prepare:
       case io_kind::roll_back: return post(commits_, run_upkeep(call), std::move(done));

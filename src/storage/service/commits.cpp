@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "storage/base/in_flight.hpp"
+#include "storage/base/log.hpp"
 #include "storage/base/refuse.hpp"
 
 namespace ooc::storage {
@@ -73,6 +74,11 @@ std::vector<opened_file> commit(store_core& store, std::span<const opened_file> 
   } catch (const error& e) {
     if (then.empty() || !was_made(store.metadata(), files.front().meta.id, *then.front().meta.commit, e)) throw;
   }
+  in_flight trimmed;
+  for (const opened_file& f : then)
+    if (f.meta.sparse) trimmed.start([&](completion done) { f.file->trim_objects(std::move(done)); });
+  if (const failure f = trimmed.wait())
+    detail::log_error("the commit was made, and the space of the one before was not given back: " + f.what);
   return then;
 }
 

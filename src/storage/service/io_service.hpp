@@ -87,6 +87,8 @@ enum class io_kind : std::uint8_t {
   prepare,
   roll_back,
   find_changes,
+  trim,
+  clone,
   verify,
   list,
   find_locality
@@ -106,6 +108,8 @@ inline std::string name_of(io_kind k) {
                                            "commit",
                                            "rollback",
                                            "list of changes",
+                                           "trimming",
+                                           "sharing",
                                            "verification",
                                            "list",
                                            "ping"};
@@ -133,6 +137,8 @@ struct node_call {
   std::uint64_t old_size = 0;             ///< resize
   std::uint64_t since = 0;                ///< find_changes: a commit
   bool lost = false;                      ///< resize: see replace()
+  shape_ptr into{};                       ///< clone
+  bool copies = false;                    ///< clone: what cannot be shared
   std::shared_ptr<node_answer> answer{};  ///< of calls that ask: filled before they succeed
 };
 
@@ -216,6 +222,23 @@ class io_service {
                     std::function<void(const failure&, std::vector<byte_interval>)> done) {
     ask({.kind = io_kind::find_changes, .file = std::move(file), .stripe_index = stripe_index, .since = since},
         &node_answer::ranges, std::move(done));
+  }
+  /// Of a file with commits that is sparse, and of which commit `file->commit` has just been made: the space goes back
+  /// that the commit before it had and this one has not.  Nobody can read that one any more.
+  void trim(shape_ptr file, std::uint32_t stripe_index, completion done) {
+    answer({io_kind::trim, std::move(file), stripe_index}, std::move(done));
+  }
+  /// Of a file with commits, read as of one: the stripe object of `into`, which nobody has written and nobody else
+  /// knows, gets the bytes of that commit and shares their space on the disk.  `into` is of the same size, striping and
+  /// fill pattern, and has no commits.  Where the node's file system cannot share, they are copied if `copies`, and
+  /// else EOPNOTSUPP; errc::conflict where the commit is no longer kept.
+  void clone(shape_ptr file, std::uint32_t stripe_index, shape_ptr into, bool copies, completion done) {
+    answer({.kind = io_kind::clone,
+            .file = std::move(file),
+            .stripe_index = stripe_index,
+            .into = std::move(into),
+            .copies = copies},
+           std::move(done));
   }
   /// Reads the whole stripe object against its checksums.
   void verify(shape_ptr file, std::uint32_t stripe_index, std::function<void(const failure&, verify_report)> done) {

@@ -231,6 +231,15 @@ failure striped_file::roll_back_objects() const {
   return ask(every_stripe_index(*shape_), {io_kind::roll_back, shape_});
 }
 
+void striped_file::trim_objects(completion done) const {
+  fan_out_to(all_, client_, stripe_indexes_with_bytes(*shape_), {io_kind::trim, shape_}, std::move(done));
+}
+
+failure striped_file::clone_objects(const shape_ptr& into, bool copies) const {
+  return ask(stripe_indexes_with_bytes(*shape_),
+             {.kind = io_kind::clone, .file = shape_, .into = into, .copies = copies});
+}
+
 std::vector<std::vector<byte_interval>> striped_file::find_changes(std::uint64_t since) const {
   std::vector<std::vector<byte_interval>> found(shape_->striping.nn);
   in_flight asked;

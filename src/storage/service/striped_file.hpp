@@ -71,6 +71,10 @@ class striped_file {
   /// Of a file with commits; also on nodes that had bytes of it and have none now.
   void prepare_objects(completion done) const;
   failure roll_back_objects() const;
+  void trim_objects(completion done) const;
+  /// The stripe objects of `into` get the bytes that this file has in the commit that it is read as of
+  /// (io_service::clone).
+  failure clone_objects(const shape_ptr& into, bool copies) const;
   /// By stripe index: what in its last commit may not be as in the earlier one `since` (io_service::find_changes).
   /// Throws io_error.
   std::vector<std::vector<byte_interval>> find_changes(std::uint64_t since) const;

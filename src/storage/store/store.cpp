@@ -6,6 +6,7 @@
 
 #include "oocarray/error.hpp"
 #include "storage/service/commits.hpp"
+#include "storage/service/snapshots.hpp"
 #include "storage/store/local_store.hpp"
 #include "storage/store/rados_store.hpp"
 #include "storage/store/remote_store.hpp"
@@ -77,6 +78,14 @@ bool store::exists(std::string_view path) const {
 }
 
 store_entry store::entry(std::string_view path) const { return described(core_->metadata().lookup(path)); }
+
+std::vector<store_entry> store::snapshot(std::span<const std::string> paths, std::string_view name,
+                                         const snapshot_options& options) const {
+  std::vector<store_entry> made;
+  for (storage::entry& e : storage::make_snapshots(*core_, paths, name, options))
+    made.push_back(described(std::move(e)));
+  return made;
+}
 
 void store::remove(std::string_view path) const {
   const auto claim = core_->claim_unused(core_->metadata().lookup(path), "removed");

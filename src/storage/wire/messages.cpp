@@ -58,10 +58,9 @@ request read_request(const request_numbers& n, std::size_t most) {
   return r;
 }
 
-std::string encode(const io_request& r) {
-  pb::IoRequest m;
-  const file_shape& f = *r.file;
-  pb::File& file = *m.mutable_file();
+namespace {
+
+void write_file(const file_shape& f, pb::File& file) {
   file.set_id(f.id);
   file.set_sn(f.striping.sn);
   file.set_nn(f.striping.nn);
@@ -78,6 +77,36 @@ std::string encode(const io_request& r) {
   file.set_commits(f.commits);
   file.set_commit(f.commit);
   file.set_at_commit(f.at_commit);
+}
+
+storage::shape_ptr read_file(const pb::File& file) {
+  auto f = std::make_shared<file_shape>();
+  f->id = file.id();
+  f->striping = {file.sn(), file.nn(), file.sf()};
+  f->size = file.size();
+  f->sparse = file.sparse();
+  const auto* fill = reinterpret_cast<const std::byte*>(file.fill().data());
+  f->fill.assign(fill, fill + file.fill().size());
+  f->name = file.name();
+  f->generation = file.generation();
+  f->claim = {file.claimed_since(), file.alone()};
+  f->cuts = file.cuts();
+  f->cut = file.cut();
+  f->commits = file.commits();
+  f->commit = file.commit();
+  f->at_commit = file.at_commit();
+  if (f->claim.since > f->generation) malformed_message("a claim to write that is newer than the file");
+  if (f->size >= max_size) malformed_message("a file of 2^63 bytes or more");
+  if (f->striping.nn != 0 && f->striping.sf > max_size / f->striping.nn)
+    malformed_message("a striping whose stripes pass 2^63 bytes");
+  return f;
+}
+
+}  // namespace
+
+std::string encode(const io_request& r) {
+  pb::IoRequest m;
+  write_file(*r.file, *m.mutable_file());
   m.set_stripe_index(r.stripe_index);
   if (r.wanted) write_request(*r.wanted, *m.mutable_entries());
   m.set_first_byte(r.range.first);
@@ -85,7 +114,12 @@ std::string encode(const io_request& r) {
   m.set_old_size(r.old_size);
   m.set_since(r.since);
   m.set_lost(r.lost);
-  if (f.capability) m.set_capability(f.capability->bytes());
+  m.set_copies(r.copies);
+  if (r.file->capability) m.set_capability(r.file->capability->bytes());
+  if (r.into) {
+    write_file(*r.into, *m.mutable_into());
+    if (r.into->capability) m.set_into_capability(r.into->capability->bytes());
+  }
   return m.SerializeAsString();
 }
 
@@ -107,26 +141,6 @@ bool regions_within(const io_request& r, std::uint64_t steps, std::vector<storag
 
 io_request decode_io_request(std::string_view body) {
   const auto m = parse<pb::IoRequest>(body);
-  const pb::File& file = m.file();
-  auto f = std::make_shared<file_shape>();
-  f->id = file.id();
-  f->striping = {file.sn(), file.nn(), file.sf()};
-  f->size = file.size();
-  f->sparse = file.sparse();
-  const auto* fill = reinterpret_cast<const std::byte*>(file.fill().data());
-  f->fill.assign(fill, fill + file.fill().size());
-  f->name = file.name();
-  f->generation = file.generation();
-  f->claim = {file.claimed_since(), file.alone()};
-  f->cuts = file.cuts();
-  f->cut = file.cut();
-  f->commits = file.commits();
-  f->commit = file.commit();
-  f->at_commit = file.at_commit();
-  if (f->claim.since > f->generation) malformed_message("a claim to write that is newer than the file");
-  if (f->size >= max_size) malformed_message("a file of 2^63 bytes or more");
-  if (f->striping.nn != 0 && f->striping.sf > max_size / f->striping.nn)
-    malformed_message("a striping whose stripes pass 2^63 bytes");
   if (m.old_size() >= max_size) malformed_message("a file that had 2^63 bytes or more");
   io_request r;
   r.stripe_index = m.stripe_index();
@@ -134,8 +148,11 @@ io_request decode_io_request(std::string_view body) {
   r.old_size = m.old_size();
   r.since = m.since();
   r.lost = m.lost();
+  r.copies = m.copies();
   r.capability = m.capability();
-  r.file = std::move(f);
+  r.file = read_file(m.file());
+  if (m.has_into()) r.into = read_file(m.into());
+  r.into_capability = m.into_capability();
   r.wanted = std::make_shared<const request>(read_request(m.entries(), max_entries));
   return r;
 }

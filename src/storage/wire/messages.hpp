@@ -47,7 +47,7 @@ class plain_capability final : public storage::access_capability {
 /// A call about a file; the kind of its frame says which.
 struct io_request : storage::node_call {
   storage::byte_range range;  ///< read, write: of the bytes of its regions
-  std::string capability;
+  std::string capability, into_capability;
 };
 
 /// The most that the regions of one read or write may take, in steps (object_regions_within()): 6 MiB of memory, and

@@ -28,6 +28,9 @@ inline constexpr served_call served_calls[] = {
     {storage::io_kind::prepare, frame_kind::prepare, storage::right_write},
     {storage::io_kind::roll_back, frame_kind::roll_back, storage::right_write},
     {storage::io_kind::find_changes, frame_kind::find_changes, storage::right_read},
+    {storage::io_kind::trim, frame_kind::trim, storage::right_write},
+    // And right_write for the file that gets the bytes.
+    {storage::io_kind::clone, frame_kind::clone, storage::right_read},
     {storage::io_kind::verify, frame_kind::verify, storage::right_read},
     {storage::io_kind::list, frame_kind::list, 0},
     {storage::io_kind::find_locality, frame_kind::ping, 0},

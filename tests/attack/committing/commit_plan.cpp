@@ -90,6 +90,7 @@ void commit_plan::run(rank_board& board, const std::shared_ptr<process_group>& g
     o.block = block_;
     o.stripes.sf = stripe_;
     o.max_extents = {greatest_size};
+    o.sparse = seed_ % 2 == i % 2;  // gives back what the commit before had
     o.commits = true;
     o.group = group;
     all.push_back({rt, s, path(i), create, {first_size(i)}, o});
@@ -115,9 +116,26 @@ void commit_plan::run(rank_board& board, const std::shared_ptr<process_group>& g
     } else {
       commit(pointers, {{"step", std::to_string(step)}});
       if (rank == 0) board.acknowledged = step;
+      if (rank == 0 && draw(g, 0, 9) == 0) keep(s, step);
     }
     ++totals_.operations;
     testing::let_pass(pause_);  // so that it lasts until it is disturbed
+  }
+}
+
+void commit_plan::keep(const store& s, std::uint64_t step) const {
+  std::vector<std::string> paths;
+  for (std::size_t i = 0; i < arrays_; ++i) paths.push_back(path(i));
+  s.snapshot(paths, std::to_string(step), {.copy = true});
+}
+
+void commit_plan::check_kept(const store& s, runtime& rt) const {
+  for (const store_entry& e : s.list("committed")) {
+    const auto at = e.path.find('@');
+    if (at == std::string::npos) continue;
+    const std::size_t i = std::stoull(e.path.substr(e.path.find('/') + 1));
+    const array a(rt, s, e.path, open_read_only);
+    check_content(a, "snapshot " + e.path, after(std::stoull(e.path.substr(at + 1)), i));
   }
 }
 
@@ -133,8 +151,10 @@ std::uint64_t commit_plan::step_of(const array& a, std::size_t i, std::uint64_t 
 }
 
 void commit_plan::check_one(const array& a, std::size_t i, std::uint64_t step) const {
-  const std::string what = "array " + std::to_string(i) + " at the commit of step " + std::to_string(step);
-  const content must = after(step, i);
+  check_content(a, "array " + std::to_string(i) + " at the commit of step " + std::to_string(step), after(step, i));
+}
+
+void commit_plan::check_content(const array& a, const std::string& what, const content& must) const {
   if (a.size() != must.elements.size())
     throw finding(verdict::wrong,
                   what + " has " + std::to_string(a.size()) + " elements, not " + std::to_string(must.elements.size()));
@@ -169,6 +189,7 @@ void commit_plan::check(std::uint64_t kept) const {
     step = found;
     check_one(a, i, step);
   }
+  check_kept(s, rt);
 }
 
 void commit_plan::go_on(std::uint64_t kept, std::chrono::seconds patience) const {

@@ -23,7 +23,8 @@ class commit_plan {
   /// The program, by itself or as one of many ranks; tells the board the last step whose commit has returned.  Each
   /// rank writes the elements whose number modulo the ranks is its own.
   void run(rank_board& board, const std::shared_ptr<process_group>& group = nullptr) const;
-  /// All arrays are at the commit of step `kept`, or all are at the next one; throws a finding where they are not.
+  /// All arrays are at the commit of step `kept`, or all are at the next one, and snapshots have what they should;
+  /// throws a finding where it is not so.
   void check(std::uint64_t kept) const;
   /// The same by who opens them for writing, which waits so long for the program to be given up; goes on from there.
   void go_on(std::uint64_t kept, std::chrono::seconds patience) const;
@@ -53,6 +54,10 @@ class commit_plan {
   std::uint64_t next_commit(std::uint64_t step) const;
   /// What array `i` is after a step that was committed; step 0: as it was made.
   content after(std::uint64_t step, std::size_t i) const;
+  /// A snapshot of what the commit of a step has, named by that.
+  void keep(const store& s, std::uint64_t step) const;
+  void check_kept(const store& s, runtime& rt) const;
+  void check_content(const array& a, const std::string& what, const content& must) const;
   void check_one(const array& a, std::size_t i, std::uint64_t step) const;
   std::uint64_t step_of(const array& a, std::size_t i, std::uint64_t kept) const;
 

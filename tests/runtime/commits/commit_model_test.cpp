@@ -34,7 +34,8 @@ class modelled_arrays {
     for (std::size_t i = 0; i < arrays; ++i) {
       const std::size_t rows = 1 + below(most_rows);
       const bool tiled = below(2) == 0;
-      array_options<int> o{.fill = static_cast<int>(i), .max_extents = {most_rows}, .commits = true};
+      array_options<int> o{
+          .fill = static_cast<int>(i), .sparse = below(2) == 0, .max_extents = {most_rows}, .commits = true};
       if (tiled) o.order = file_order::tiled, o.tile = {16, 32};
       ooc_array<int, 2>(rt(), s_, path(i), create, {rows, columns}, o).close();
       now_[i] = committed_[i] = {std::vector<int>(rows * columns, static_cast<int>(i)), {}};
@@ -45,7 +46,7 @@ class modelled_arrays {
   void step() {
     const std::size_t i = below(arrays);
     ooc_array<int, 2>& a = *array_[i];
-    switch (below(12)) {
+    switch (below(13)) {
       case 0: return commit_some();
       case 1:
         a.roll_back();
@@ -71,6 +72,7 @@ class modelled_arrays {
         if (below(4) != 0) return;
         reopen_all();
         return;
+      case 8: return keep();
       default: return write(i);
     }
   }
@@ -109,6 +111,25 @@ class modelled_arrays {
     now_ = committed_;
     for (std::size_t i = 0; i < arrays; ++i) open(i);
   }
+  /// What others do meanwhile does not show in a snapshot; all of it stands for itself.
+  void keep() {
+    if (kept_.size() == arrays) {
+      for (const auto& [kept, elements] : kept_) {
+        {
+          const ooc_array<int, 2> a(rt(), s_, kept, open_read_only);
+          REQUIRE(std::equal(a.begin(), a.end(), elements.begin(), elements.end()));
+        }
+        s_.remove(kept);
+      }
+      return kept_.clear();
+    }
+    std::vector<std::string> paths;
+    for (std::size_t i = 0; i < arrays; ++i)
+      if (array_[i]->last_commit()->number != 0) paths.push_back(path(i));
+    if (paths.size() != arrays) return;
+    const auto made = s_.snapshot(paths, "kept", {.copy = true});
+    for (std::size_t i = 0; i < arrays; ++i) kept_[made[i].path] = committed_[i].elements;
+  }
   void write(std::size_t i) {
     ooc_array<int, 2>& a = *array_[i];
     const std::size_t n = a.size();
@@ -123,6 +144,7 @@ class modelled_arrays {
   std::unique_ptr<runtime> rt_;
   std::array<std::unique_ptr<ooc_array<int, 2>>, arrays> array_;
   std::array<state, arrays> now_, committed_;
+  std::map<std::string, std::vector<int>> kept_;  ///< snapshots
 };
 
 /// What a killed program does: fills its arrays with the number of the step, in random pieces, and commits them; says

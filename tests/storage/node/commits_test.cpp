@@ -1,6 +1,7 @@
 // Tests of what a stripe object keeps of the last commit, and what becomes of what was written since.
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <atomic>
@@ -107,6 +108,86 @@ TEST_CASE("a reader of a commit keeps seeing it, until something is written afte
   CHECK(gone.code == errc::conflict);
   CHECK_THAT(gone.what, Catch::Contains("commit 1 is no longer kept") && Catch::Contains("commit 2"));
   CHECK(f.letter(as_of(f.shape, 2, true), 4) == 'n');
+}
+
+TEST_CASE("another file gets the bytes of a commit, damaged ones too, and nothing of what came after it") {
+  committed_object f;
+  const shape_ptr first = as_of(f.shape, 1, true);
+  auto plain = std::make_shared<file_shape>(*make_shape(committed_file + 1, f.shape->striping, f.shape->size, true));
+  plain->name = "plate/a@x";
+  const shape_ptr into = plain;
+  REQUIRE_FALSE(create(*f.node, into));
+  flip_byte(node_folder(f.folder.path()).data(committed_file), place_of(3, 1) * chunk_size + 5);
+  REQUIRE_FALSE(clone(*f.node, first, 0, into, true));
+  for (std::uint64_t c = 0; c < 16; ++c) CHECK(f.letter(into, c) == (c == 3 ? '?' : 'o'));
+  CHECK(verify(*f.node, into).second.corrupt == 1);
+  f.put(0, 4 * chunk_size, 'x');
+  REQUIRE_FALSE(clone(*f.node, first, 0, into, true));  // the answer was lost
+  REQUIRE_FALSE(prepare(*f.node, f.shape));
+  f.shape = as_of(f.shape, 2);
+  f.put(0, 16 * chunk_size, 'y');
+  const failure gone = clone(*f.node, first, 0, into, true);
+  CHECK(gone.code == errc::conflict);
+  CHECK_THAT(gone.what, Catch::Contains("commit 1 is no longer kept"));
+
+  CHECK(clone(*f.node, f.shape, 0, into, true).code == errc::invalid_request);  // not as of a commit
+  const shape_ptr second = as_of(f.shape, 2, true);
+  plain = std::make_shared<file_shape>(*into);
+  plain->size -= 1;
+  CHECK(clone(*f.node, second, 0, plain, true).code == errc::invalid_request);
+  plain = std::make_shared<file_shape>(*into);
+  plain->id = committed_file + 2;
+  CHECK_THAT(clone(*f.node, second, 0, plain, true).what, Catch::Contains("'plate/a@x' is missing"));
+  plain = std::make_shared<file_shape>(*into);
+  for (plain->generation = 1; plain->generation < 3; ++plain->generation)  // somebody has opened it for writing
+    REQUIRE_FALSE(ooc::testing::advance(*f.node, std::make_shared<file_shape>(*plain)));
+  CHECK_THAT(clone(*f.node, second, 0, plain, true).what, Catch::Contains("'plate/a@x' is in use"));
+}
+
+TEST_CASE("a sparse file gives back what the commit before had, and only that") {
+  const temporary_folder folder;
+  const auto node = open_local_node(folder.path(), {.workers = 2, .staging = 64 << 10});
+  constexpr std::uint64_t size = 9 << 20;
+  shape_ptr f = with_commits(make_shape(committed_file, {0, 1, 65536}, size, true));
+  REQUIRE_FALSE(create(*node, f));
+  const auto space = [&] {
+    struct stat st {};
+    REQUIRE(::stat(node_folder(folder.path()).data(committed_file).c_str(), &st) == 0);
+    return static_cast<std::uint64_t>(st.st_blocks) * 512;
+  };
+  const auto put = [&](std::uint64_t at, std::uint64_t n, char c) {
+    const bytes b(n, static_cast<std::byte>(c));
+    REQUIRE_FALSE(write(*node, f, 0, request::contiguous(at, n), b.data()));
+  };
+  const auto commit = [&](std::uint64_t number) {
+    REQUIRE_FALSE(prepare(*node, f));
+    f = as_of(f, number);
+  };
+  put(0, size, 'a');
+  commit(1);
+  put(0, size, 'b');
+  commit(2);
+  put(4 << 20, 64 << 10, 'c');  // since then
+  CHECK(space() >= 2 * size);
+  REQUIRE_FALSE(trim(*node, f));
+  CHECK(space() <= size + (128 << 10));
+  const auto all_are = [&](const shape_ptr& as, char outside, char inside) {
+    bytes b(size);
+    REQUIRE_FALSE(read(*node, as, 0, request::contiguous(0, size), b.data()));
+    for (std::uint64_t i = 0; i < size; ++i)
+      if (b[i] != static_cast<std::byte>(i >= 4 << 20 && i < (4 << 20) + (64 << 10) ? inside : outside)) return false;
+    return true;
+  };
+  CHECK(all_are(f, 'b', 'c'));
+  CHECK(all_are(as_of(f, 2, true), 'b', 'b'));
+  bytes b(10);
+  CHECK(read(*node, as_of(f, 1, true), 0, request::contiguous(0, 10), b.data()).code == errc::conflict);
+  CHECK(verify(*node, f).second.problems.empty());
+  REQUIRE_FALSE(roll_back(*node, f));
+  CHECK(all_are(f, 'b', 'b'));
+  CHECK(trim(*node, as_of(f, 0)).code == errc::invalid_request);
+  committed_object reserved;
+  CHECK(trim(*reserved.node, reserved.shape).code == errc::invalid_request);
 }
 
 TEST_CASE("who does not know of the last commit writes nothing, nor prepares one, nor goes back") {

@@ -206,6 +206,11 @@ TEST_CASE("bodies come back as they went, and nonsense is refused") {
   r.file = file;
   r.stripe_index = 4;
   r.old_size = 77;
+  r.copies = true;
+  auto into = std::make_shared<file_shape>();
+  into->id = 7;
+  into->capability = std::make_shared<wire::plain_capability>("another");
+  r.into = into;
   request wanted;
   nested_request n;
   n.file_offset = 100;
@@ -228,6 +233,10 @@ TEST_CASE("bodies come back as they went, and nonsense is refused") {
   CHECK(back.capability == std::string("\0ticket", 7));
   CHECK(back.stripe_index == 4);
   CHECK(back.old_size == 77);
+  CHECK(back.copies);
+  REQUIRE(back.into);
+  CHECK(back.into->id == 7);
+  CHECK(back.into_capability == "another");
   std::vector<std::uint64_t> sent, got;
   wanted.for_each_run([&](auto a, auto b, auto c) { sent.insert(sent.end(), {a, b, c}); });
   back.wanted->for_each_run([&](auto a, auto b, auto c) { got.insert(got.end(), {a, b, c}); });
