@@ -2,6 +2,8 @@
 //
 //     commit_over_durable   Jacobi on two arrays of twice the budget each, a commit after each sweep: time / the same
 //                           on plain arrays with writeback(durable)
+//     sparse_over_reserved  the same with commits on sparse arrays, which give back what the commit before had: time /
+//                           on arrays that keep both sides of each chunk
 //     read_over_plain       sum of an array of four times the budget that was committed, cold: speed / that of a plain
 //                           array that was written in the same way
 //     update_over_plain     updates of 4 KiB at random places of an array of four times the budget, a commit each
@@ -44,13 +46,13 @@ void make_safe(std::initializer_list<ooc::array_base*> arrays, ooc::array_base& 
     written.writeback(ooc::durable);
 }
 
-json jacobi(const std::filesystem::path& folder, std::uint64_t budget, bool commits, int sweeps) {
+json jacobi(const std::filesystem::path& folder, std::uint64_t budget, bool commits, int sweeps, bool sparse = false) {
   return in_child(budget + slack, [&] {
     ooc::runtime rt{ooc::runtime_options{.memory = budget}};
     const ooc::store s = ooc::store::open("local:" + folder.string());
     constexpr std::size_t columns = 4096;
     const std::size_t n = 2 * budget / sizeof(double) / columns;
-    const ooc::array_options<double> o{.commits = commits, .replace = true};
+    const ooc::array_options<double> o{.sparse = sparse, .commits = commits, .replace = true};
     matrix a{rt, s, "a", ooc::create, {n, columns}, o}, b{rt, s, "b", ooc::create, {n, columns}, o};
     for (double& x : a) x = 1;
     for (double& x : b) x = 1;
@@ -198,12 +200,15 @@ json run_commit(const options& o) {
   const std::uint64_t budget = o.memory_or(64_MiB);
   require_space(o.dir, 60 * budget + 256_MiB);
   const auto two = fresh_folder(o.dir, "two"), plain = fresh_folder(o.dir, "plain");
-  paired_ratio jacobi_ratio("commit_over_durable"), read_ratio("read_over_plain"), update_ratio("update_over_plain"),
-      copy_ratio("checkpoint_over_copy"), small("small_commits_per_s"), served("served_commits_per_s");
+  paired_ratio jacobi_ratio("commit_over_durable"), sparse_ratio("sparse_over_reserved"), read_ratio("read_over_plain"),
+      update_ratio("update_over_plain"), copy_ratio("checkpoint_over_copy"), small("small_commits_per_s"),
+      served("served_commits_per_s");
   const unsigned rounds = o.rounds_or(5);
   for (unsigned k = 0; k < rounds; ++k) {
     const json with = jacobi(two, budget, true, 3), without = jacobi(plain, budget, false, 3);
     jacobi_ratio.add(with["seconds"].get<double>(), without["seconds"].get<double>());
+    const json sparse = jacobi(two, budget, true, 3, true);
+    sparse_ratio.add(sparse["seconds"].get<double>(), with["seconds"].get<double>());
   }
   make_vector(two, budget, 4, true);
   make_vector(plain, budget, 4, false);
@@ -227,7 +232,8 @@ json run_commit(const options& o) {
     for (unsigned k = 0; k < rounds; ++k) served.add(commits_per_second(servers.url(), 64), 1);
   }
   json out;
-  for (const paired_ratio* r : {&jacobi_ratio, &read_ratio, &update_ratio, &copy_ratio, &small, &served}) r->put(out);
+  for (const paired_ratio* r : {&jacobi_ratio, &sparse_ratio, &read_ratio, &update_ratio, &copy_ratio, &small, &served})
+    r->put(out);
   return out;
 }
 

@@ -73,7 +73,7 @@ ROWS = {
     "zarr_blosc": Row("chunked", 1.2, _readers("blosc"), ["zarr", "tensorstore"], "sum of all of Zarr, Blosc with LZ4", "none"),
     "zarr_zstd": Row("chunked", 1.2, _readers("zstd"), ["zarr", "tensorstore"], "the same, Zstandard", "none"),
     "checkpoint": Row(
-        "committed", 5.0, ["copied-npy"], [], "a tenth of an array changed, and a checkpoint of it", "commits=True, ooc.commit(a)"
+        "committed", 5.0, ["copied-npy"], [], "a tenth of an array changed, and a checkpoint of it", "commits=True, block=\"1MiB\", ooc.commit(a)"
     ),
     "checkpoint_beside_versions": Row(
         "committed",
@@ -81,7 +81,7 @@ ROWS = {
         ["versioned-ocdbt", "versioned-icechunk"],
         ["tensorstore", "icechunk", "zarr"],
         "the same beside stores of versions",
-        "commits=True, ooc.commit(a)",
+        "commits=True, block=\"1MiB\", ooc.commit(a)",
     ),
     "in_place": Row("file", 1 / 1.1, ["imported"], [], "np.dot(x, x) of a raw file by open_file()", "none"),
 }
@@ -234,7 +234,7 @@ def ours(row: str, s: Dict[str, Any]) -> Dict[str, Any]:
             with ooc.open_file(_chunked(s, row.partition("_")[2])) as x:
                 said = _timed(row, lambda: ooc.sum(x))
         elif row in VERSIONED:
-            with ooc.open_store(s["store"]).open("c") as x:
+            with ooc.open_store(s["store"]).open("c", block="1MiB") as x:
                 said = _checkpoint(row, s, x.write, lambda: ooc.commit(x))
                 said["digest"] = _sample(x)
         elif row == "in_place":
