@@ -101,6 +101,7 @@ entry call_runner::run(const calls::create& q, const transacted& t) const {
   const auto id = static_cast<file_id>(t.c.last_insert_id());
   put_growth(t.c, id, f.array);
   if (f.commits) begin_commits(t.c, id);
+  for (const auto& [key, value] : f.attributes) put_attribute(t.c, id, key, value, shown(q.where));
   if (!f.finished) give_to_caller(t.c, id);
   return read_entry(t.c, id, join_path(split_path(q.where.path)));
 }

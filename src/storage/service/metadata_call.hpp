@@ -50,6 +50,7 @@ struct new_file {
   std::uint32_t mode = 0644;
   bool finished = false;  ///< committed with its creation: an empty file needs no stripe objects
   bool commits = false;   ///< its last commit is kept
+  std::map<std::string, std::string> attributes;
 };
 
 /// An entry that needs no stripe objects: anything but a file with bytes.

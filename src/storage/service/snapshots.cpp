@@ -53,6 +53,9 @@ class snapshot_file {
     f.array = of_.array;
     f.striping = of_.striping;
     f.mode = of_.mode | 0200;
+    f.attributes = of_.attributes;
+    for (const auto& [key, value] : of_.commit->attributes) f.attributes["ooc.commit." + key] = value;
+    f.attributes["ooc.snapshot_of"] = of_.path + ", commit " + std::to_string(of_.commit->number);
     file_ = store_.make(path_, f);
   }
   ~snapshot_file() {
@@ -69,13 +72,9 @@ class snapshot_file {
   entry publish() {
     published_ = true;  // commit() abandons it where it fails
     store_.commit(file_);
-    metadata_service& metadata = store_.metadata();
-    for (const auto& [key, value] : of_.attributes) metadata.set_attribute(path_, key, value);
-    for (const auto& [key, value] : of_.commit->attributes) metadata.set_attribute(path_, "ooc.commit." + key, value);
-    metadata.set_attribute(path_, "ooc.snapshot_of", of_.path + ", commit " + std::to_string(of_.commit->number));
     store_.set_mode(path_, of_.mode & 0555);
     store_.sync_entry(file_);
-    return metadata.lookup(path_);
+    return store_.metadata().lookup(path_);
   }
 
  private:

@@ -147,6 +147,7 @@ void write_new_file(const new_file& f, pb::NewFile& m) {
   m.set_mode(f.mode);
   m.set_finished(f.finished);
   m.set_commits(f.commits);
+  write_attributes(f.attributes, *m.mutable_attributes());
 }
 
 new_file read_new_file(const pb::NewFile& m) {
@@ -159,6 +160,7 @@ new_file read_new_file(const pb::NewFile& m) {
   f.mode = m.mode();
   f.finished = m.finished();
   f.commits = m.commits();
+  f.attributes = read_attributes(m.attributes());
   return f;
 }
 
