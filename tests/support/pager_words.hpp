@@ -1,4 +1,4 @@
-// The tests of the pager share this: arrays of 64-KiB blocks of words.
+// The tests of the pager share this: arrays of words in blocks of 16 pages.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace ooc::test {
 
-inline constexpr std::size_t kib64 = 64 << 10;
-inline constexpr std::size_t words_per_block = kib64 / 8;
+inline const std::size_t small_block = 16 * page_bytes;  ///< 64 KiB where pages have 4
+inline const std::size_t words_per_block = small_block / 8;
 
 inline std::uint64_t* words(detail::segment& s) { return reinterpret_cast<std::uint64_t*>(s.base()); }
 

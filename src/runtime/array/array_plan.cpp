@@ -28,10 +28,10 @@ bool is_power_of_two_tile(const shape& tile) {
 /// Bytes that a block is to have: what was asked for, or the runtime's default.
 std::uint64_t wanted_block(const std::string& path, const array_request& r, std::uint64_t default_block) {
   const array_options<std::byte>& o = r.options;
-  if (o.block % page_bytes != 0)
+  if (o.block % block_step != 0)
     refuse(errc::invalid_request, "array", path,
            "a block of " + std::to_string(o.block) + " bytes is not a multiple of 4096 bytes; choose, for example, " +
-               std::to_string(in_whole_pages(o.block)));
+               std::to_string(o.block / block_step * block_step + block_step));
   if (o.elements_per_buffer != 0) {
     if (o.block != 0)
       refuse(errc::invalid_request, "array", path,
@@ -43,7 +43,7 @@ std::uint64_t wanted_block(const std::string& path, const array_request& r, std:
                  " bytes in a buffer exceed 2^62 bytes");
     return in_whole_pages(bytes);
   }
-  return o.block ? o.block : default_block;
+  return o.block ? in_whole_pages(o.block) : default_block;
 }
 
 /// The tile of memory: as asked for, as the file's, or about a block.

@@ -14,6 +14,7 @@
 #include "runtime/pager/signals.hpp"
 #include "storage/base/mutex.hpp"
 #include "storage/base/page.hpp"
+#include "storage/layout/file_shape.hpp"
 
 namespace ooc::detail {
 namespace {
@@ -166,16 +167,16 @@ std::size_t element_transfer::end_of_group(std::size_t first, const segment_unit
 bool element_transfer::is_dense(std::size_t first, std::size_t last, const segment_unit& u) const {
   const std::uint64_t block = u.end() - u.begin(), size = now_->geometry.element_size();
   if (block < least_dense_block) return false;
-  std::uint64_t chunks = 0, next = u.begin() / page_bytes;
+  std::uint64_t chunks = 0, next = u.begin() / storage::chunk_size;
   for (std::size_t i = first; i < last; ++i) {
     const std::uint64_t place = batch_.places()[i];
-    const std::uint64_t from = std::max(place / page_bytes, next);
+    const std::uint64_t from = std::max(place / storage::chunk_size, next);
     const std::uint64_t to = std::min(place + size, u.end());
-    const std::uint64_t end = (to + page_bytes - 1) / page_bytes;
+    const std::uint64_t end = (to + storage::chunk_size - 1) / storage::chunk_size;
     if (end > from) chunks += end - from;
     next = std::max(next, end);
   }
-  return chunks * 2 >= block / page_bytes;
+  return chunks * 2 >= block / storage::chunk_size;
 }
 
 /// Calls f(bytes of the array's memory, bytes of staging, length) for what of each element lies in the

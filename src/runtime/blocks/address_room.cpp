@@ -27,7 +27,7 @@ address_room address_room::now() {
   if (::getrlimit(RLIMIT_AS, &r) != 0 || r.rlim_cur == RLIM_INFINITY) return {};
   std::uint64_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
-  return {r.rlim_cur, r.rlim_cur - std::min<std::uint64_t>(r.rlim_cur, pages * page_bytes)};
+  return {r.rlim_cur, r.rlim_cur - std::min<std::uint64_t>(r.rlim_cur, pages * kernel_page_bytes())};
 }
 
 bool address_room::has(std::uint64_t bytes) const noexcept {

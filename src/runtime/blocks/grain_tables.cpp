@@ -10,10 +10,10 @@ namespace ooc::detail {
 
 namespace {
 
-constexpr std::uint64_t grains_on_page = page_bytes / sizeof(block);
+const std::uint64_t grains_on_page = page_bytes / sizeof(block);
 /// A page of records, and its share of one of page-table entries.
-constexpr std::uint64_t page_cost = page_bytes + page_bytes / 2;
-static_assert(page_bytes % sizeof(block) == 0);
+const std::uint64_t page_cost = page_bytes + page_bytes / 2;
+static_assert(block_step % sizeof(block) == 0);
 
 /// The pages of records of a block's grains.
 block_range pages_of(const segment_state& g, block_index block) noexcept {

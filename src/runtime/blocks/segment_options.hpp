@@ -8,6 +8,7 @@
 #include <string>
 
 #include "runtime/blocks/block_source.hpp"
+#include "storage/base/page.hpp"
 
 namespace ooc::detail {
 
@@ -18,15 +19,15 @@ struct segment_part {
   block_range near = every_block;       ///< reading ahead that begins in here ends in here
 };
 
-/// A grain: what a touch by itself brings in.  One page, which is also what nodes check as one.
-inline constexpr std::uint64_t grain_bytes = 4096;
+/// A grain: what a touch by itself brings in.  One page; where that is 4 KiB, also what nodes check as one.
+inline const std::uint64_t grain_bytes = page_bytes;
 
 /// Addresses that a segment can have.
 inline constexpr std::uint64_t max_segment_bytes = std::uint64_t{1} << 46;
 
 struct segment_options {
   std::string name;                ///< for messages: the path of the file
-  std::uint64_t block_bytes = 0;   ///< multiple of 4 KiB
+  std::uint64_t block_bytes = 0;   ///< multiple of a page
   std::uint64_t blocks = 0;        ///< blocks now
   std::uint64_t max_blocks = 0;    ///< blocks for which addresses are reserved; 0: `blocks`
   std::uint64_t bytes = 0;         ///< of the blocks; pages past them are not accessible; 0: all

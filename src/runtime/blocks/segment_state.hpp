@@ -64,7 +64,7 @@ struct segment_state {
   segment_state* parent = nullptr;
   std::uint64_t grains_in_block = 0;  ///< with a parent
   /// With a parent: of each page of `table`, how many blocks in grains have records there; and what these pages cost.
-  std::uint8_t* blocks_on_page OOC_PT_GUARDED_BY(pager_mutex) = nullptr;
+  std::uint16_t* blocks_on_page OOC_PT_GUARDED_BY(pager_mutex) = nullptr;
   std::uint64_t table_bytes OOC_GUARDED_BY(pager_mutex) = 0;
 
   std::size_t block_bytes() const noexcept { return options.block_bytes; }

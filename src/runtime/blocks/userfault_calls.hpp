@@ -55,7 +55,7 @@ inline __u64 address_of(const void* p) noexcept { return reinterpret_cast<std::u
 /// be known.
 inline bool userfault_has_page(int pagemap, const std::byte* page) noexcept {
   std::uint64_t entry = 0;
-  const auto at = static_cast<off_t>(address_of(page) / page_bytes * sizeof entry);
+  const auto at = static_cast<off_t>(address_of(page) / kernel_page_bytes() * sizeof entry);
   return ::pread(pagemap, &entry, sizeof entry, at) != sizeof entry || (entry >> 62) != 0;
 }
 
@@ -66,7 +66,8 @@ inline std::size_t userfault_moved_unsaid(const std::byte* to, const std::byte* 
   const int pagemap = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
   if (pagemap < 0) return 0;
   std::size_t n = 0;
-  while (n < bytes && !userfault_has_page(pagemap, from + n) && userfault_has_page(pagemap, to + n)) n += page_bytes;
+  while (n < bytes && !userfault_has_page(pagemap, from + n) && userfault_has_page(pagemap, to + n))
+    n += kernel_page_bytes();
   ::close(pagemap);
   return n;
 }

@@ -128,11 +128,12 @@ array_geometry::array_geometry(geometry_options options) : options_(std::move(op
     memory_ = element_order::tiled(o.tile, g, element_size_, block_bytes_);
   } else {
     if (o.block_bytes == 0 || o.block_bytes % page_bytes != 0)
-      refuse(o, "a block of " + std::to_string(o.block_bytes) +
-                    " bytes is not a multiple of 4096 bytes; choose, for example, " +
+      refuse(o, "a block of " + std::to_string(o.block_bytes) + " bytes is not a multiple of " +
+                    std::to_string(page_bytes) + " bytes; choose, for example, " +
                     std::to_string(in_whole_pages(o.block_bytes + (o.block_bytes == 0))));
     if (o.lead >= page_bytes)
-      refuse(o, "elements begin " + std::to_string(o.lead) + " bytes after a page of 4096 does");
+      refuse(o, "elements begin " + std::to_string(o.lead) + " bytes after a page of " + std::to_string(page_bytes) +
+                    " does");
     block_bytes_ = o.block_bytes;
     if (elements_ == 0) options_.lead = 0;
     blocks_ = ceil_div(o.lead + elements_ * element_size_, block_bytes_);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "storage/base/page.hpp"
+#include "storage/layout/file_shape.hpp"
 
 namespace ooc::detail {
 namespace {
@@ -69,8 +69,8 @@ index_box part_of(const array_geometry& g, const striping& s, std::uint64_t inde
 std::uint64_t equal_parts(const array_geometry& g, std::uint64_t parts) {
   const std::uint64_t rows = g.extents()[0];
   const std::uint64_t together = rows_together(g);
-  const std::uint64_t in_pages = page_bytes / std::gcd(bytes_together(g), page_bytes) * together;
-  for (const std::uint64_t unit : {common_multiple(rows_in_whole_blocks(g), together, rows), in_pages, together}) {
+  const std::uint64_t in_chunks = storage::chunk_size / std::gcd(bytes_together(g), storage::chunk_size) * together;
+  for (const std::uint64_t unit : {common_multiple(rows_in_whole_blocks(g), together, rows), in_chunks, together}) {
     if (unit == 0) continue;
     const std::uint64_t largest = largest_part(rows, unit, parts);
     if (about_even(largest, rows, parts)) return largest;

@@ -11,10 +11,10 @@ namespace ooc::detail {
 
 namespace {
 
-constexpr std::uint64_t smallest_budget = 8 * page_bytes;
+const std::uint64_t smallest_budget = 8 * page_bytes;
 
 std::uint64_t choose_block(const runtime_options& o) {
-  if (o.block) return o.block;
+  if (o.block) return in_whole_pages(o.block);
   std::uint64_t b = std::uint64_t{2} << 20;
   while (b > page_bytes && b * 32 > o.memory) b /= 2;
   return b;
@@ -31,7 +31,8 @@ const runtime_options& memory_budget::checked(const runtime_options& o) {
     throw usage_error(errc::budget_too_small, "a budget of " + std::to_string(o.memory) +
                                                   " bytes is too small: the least is " +
                                                   std::to_string(smallest_budget) + " bytes");
-  if (o.block % page_bytes)
+  if (const std::string why = wrong_page_setting(); !why.empty()) throw usage_error(errc::invalid_request, why);
+  if (o.block % block_step)
     throw usage_error(errc::invalid_request,
                       "a block of " + std::to_string(o.block) + " bytes is not a multiple of 4096 bytes");
   return o;

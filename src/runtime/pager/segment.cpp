@@ -17,20 +17,21 @@ namespace {
 /// Addresses before and after the blocks in which a touch is named.
 constexpr std::size_t guard_bytes = std::size_t{1} << 30;
 
-/// Zero pages from the kernel: every block is `out`.
+/// Zero pages from the kernel, whole ones: every block is `out`.
 std::byte* make_table(const std::string& array, std::uint64_t bytes) {
-  std::byte* const p = sys::map(nullptr, bytes, PROT_READ | PROT_WRITE, sys::reserve_flags);
+  std::byte* const p = sys::map(nullptr, in_whole_pages(bytes), PROT_READ | PROT_WRITE, sys::reserve_flags);
   if (!p) refuse_addresses("array '" + array + "': its table of blocks", bytes);
   return p;
 }
 
-std::uint64_t pages_of_table(const segment_state& s) noexcept {
-  return in_whole_pages(s.options.max_blocks * sizeof(block)) / page_bytes;
+/// Of the counts of blocks that have records on a page of the table.
+std::uint64_t bytes_of_counts(const segment_state& s) noexcept {
+  return in_whole_pages(s.options.max_blocks * sizeof(block)) / page_bytes * sizeof *s.blocks_on_page;
 }
 
 void give_up_table(const segment_state& s) noexcept OOC_NO_THREAD_SAFETY_ANALYSIS {
-  if (s.table) sys::unmap(s.table, s.options.max_blocks * sizeof(block));
-  if (s.blocks_on_page) sys::unmap(reinterpret_cast<std::byte*>(s.blocks_on_page), pages_of_table(s));
+  if (s.table) sys::unmap(s.table, in_whole_pages(s.options.max_blocks * sizeof(block)));
+  if (s.blocks_on_page) sys::unmap(reinterpret_cast<std::byte*>(s.blocks_on_page), in_whole_pages(bytes_of_counts(s)));
 }
 
 /// Blocks that other processes write to are compared with a twin, reads that are recorded are those of
@@ -91,7 +92,8 @@ segment::segment(detail::pager& p, segment_options o, block_source& source)
   segment_state& s = *state_;
   if (o.block_bytes == 0 || o.block_bytes % page_bytes)
     throw usage_error(errc::invalid_request, "array '" + o.name + "': a block of " + std::to_string(o.block_bytes) +
-                                                 " bytes is not a multiple of 4096 bytes");
+                                                 " bytes is not a multiple of " + std::to_string(page_bytes) +
+                                                 " bytes");
   o.max_blocks = std::max({o.max_blocks, o.blocks, std::uint64_t{1}});
   if (o.max_resident && !o.pinned_only) o.max_resident = std::max(o.max_resident, frame_needs::blocks);
   if (o.max_blocks > max_segment_bytes / o.block_bytes)
@@ -130,7 +132,7 @@ void segment::add_grains() {
   g.parent = &s;
   g.set_blocks(s.reach / grain_bytes, s.reach);
   g.table = reinterpret_cast<block*>(make_table(g.options.name, g.options.max_blocks * sizeof(block)));
-  g.blocks_on_page = reinterpret_cast<std::uint8_t*>(make_table(g.options.name, pages_of_table(g)));
+  g.blocks_on_page = reinterpret_cast<std::uint16_t*>(make_table(g.options.name, bytes_of_counts(g)));
   s.grains = &g;
 }
 

@@ -7,7 +7,7 @@
 #include "runtime/array/local_array.hpp"
 #include "runtime/ranks/shared_array.hpp"
 #include "runtime/sweep/wave_rings.hpp"
-#include "storage/base/page.hpp"
+#include "storage/layout/file_shape.hpp"
 
 namespace ooc::detail {
 namespace {
@@ -20,12 +20,13 @@ constexpr std::size_t most_grouped = 64;
 }  // namespace
 
 /// The units of which widths may be multiples, best first.  Values are those of whole pieces; the chunks in which nodes
-/// read and write, of a page each, are read again where two parts write to one.
+/// read and write are read again where two parts write to one.
 std::vector<std::size_t> cut_sweep::units() const {
   const std::size_t pieces = request_.values ? geometry_.piece_rows() : 1;
   std::size_t chunks = 1;
   for (const sweep_field& f : request_.fields)
-    chunks = std::lcm(chunks, page_bytes / std::gcd(page_bytes, geometry_.row_elements() * f.element_size));
+    chunks = std::lcm(chunks,
+                      storage::chunk_size / std::gcd(storage::chunk_size, geometry_.row_elements() * f.element_size));
   const std::size_t both = std::lcm(pieces, chunks);
   if (both == pieces) return {pieces};
   return {both, pieces};
@@ -95,7 +96,8 @@ cut_choice cut_sweep::described(std::size_t levels, std::size_t group, std::size
   bytes += (rows + c.parts * (levels + 1) * cut.radius()) * (slabs + 2 * ghosts) * more;
   const std::uint64_t arrays = 2 * request_.fields.size() + request_.coefficients.size() + 2;
   bytes += c.parts * times * (arrays * cost_of_request + cost_of_round);
-  if (unit * row % page_bytes != 0) bytes += c.parts * slabs * 2 * request_.fields.size() * cost_of_part_of_chunk;
+  if (unit * row % storage::chunk_size != 0)
+    bytes += c.parts * slabs * 2 * request_.fields.size() * cost_of_part_of_chunk;
   c.cost = (steps + levels - 1) / levels * bytes;
   return c;
 }

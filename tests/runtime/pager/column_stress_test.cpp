@@ -21,8 +21,8 @@ using ooc::test::memory_source;
 
 namespace {
 
-constexpr std::size_t column_block = 256_KiB;
-constexpr std::size_t column_block_words = column_block / 8;
+const std::size_t column_block = 64 * page_bytes;
+const std::size_t column_block_words = column_block / 8;
 
 /// An array in grains, what it should hold, and random work on it.
 class random_columns {

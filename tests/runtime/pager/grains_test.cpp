@@ -13,6 +13,7 @@
 #include "runtime/pager/segment.hpp"
 #include "runtime/policy/grain_choice.hpp"
 #include "support/memory_source.hpp"
+#include "support/page_units.hpp"
 #include "support/pauses.hpp"
 #include "support/random_seed.hpp"
 #include "support/resident_bytes.hpp"
@@ -21,17 +22,19 @@
 using namespace ooc;
 using namespace ooc::detail;
 using ooc::test::memory_source;
+using ooc::testing::kib;
 using ooc::testing::let_pass;
+using ooc::testing::mib;
 
 namespace {
 
-constexpr std::size_t block_bytes = 256_KiB;  // 64 grains
-constexpr std::size_t words_in_grain = grain_bytes / 8;
-constexpr std::size_t words_in_block = block_bytes / 8;
+const std::size_t block_bytes = 64 * grain_bytes;
+const std::size_t words_in_grain = grain_bytes / 8;
+const std::size_t words_in_block = block_bytes / 8;
 
 /// An array of blocks that may come in grains, larger than the memory.
 struct fixture {
-  explicit fixture(std::size_t blocks = 64, std::uint64_t memory = 4_MiB, unsigned threads = 0, unsigned delay_us = 0,
+  explicit fixture(std::size_t blocks = 64, std::uint64_t memory = 4 * mib, unsigned threads = 0, unsigned delay_us = 0,
                    std::size_t block = block_bytes)
       : rt({.memory = memory, .block = block}),
         source(blocks, block, threads, delay_us),
@@ -51,8 +54,11 @@ struct fixture {
   std::size_t count;
 };
 
-/// For grains everywhere in so many bytes: a page of records for each MiB, and half a page of page-table entries.
-std::uint64_t bytes_of_tables(std::uint64_t bytes) { return bytes / 1_MiB * 6_KiB; }
+/// For grains everywhere in so many bytes: pages of records of 16 bytes each, and for each of them half a page of
+/// page-table entries.
+std::uint64_t bytes_of_tables(std::uint64_t bytes) {
+  return std::max<std::uint64_t>(1, bytes / (page_bytes / 16 * page_bytes)) * (page_bytes + page_bytes / 2);
+}
 
 /// Grains in which each word is its own index, of an array of any size.
 struct indices : block_source {
@@ -77,7 +83,7 @@ std::uint64_t bytes_in_memory() {
 }
 
 bool there_are_grains() {
-  runtime rt({.memory = 1_MiB});
+  runtime rt({.memory = 1 * mib});
   return rt.pager().grains().possible();
 }
 
@@ -94,7 +100,7 @@ TEST_CASE("a touch that belongs to no sweep loads 4 KiB") {
   CHECK(f.grains->loads <= 50);
   CHECK(f.grains->loads >= 40);
   CHECK(f.source.loads == 0);
-  CHECK(f.rt.stats().resident_bytes <= 50 * (grain_bytes + sizeof(frame)) + bytes_of_tables(16_MiB));
+  CHECK(f.rt.stats().resident_bytes <= 50 * (grain_bytes + sizeof(frame)) + bytes_of_tables(16 * mib));
 }
 
 TEST_CASE("what can be read at once is read by the thread that touches it") {
@@ -117,7 +123,7 @@ TEST_CASE("a column is read ahead though its first grains are read at once") {
   if (!there_are_grains()) return;
   fixture f;
   f.source.at_once = true;
-  constexpr std::size_t row = 3 * words_in_grain;
+  const std::size_t row = 3 * words_in_grain;
   for (std::size_t i = 0; i < f.count; i += row) REQUIRE(f.words[i] == i);
   CHECK(testing::soon([&] { return f.rt.stats().read_ahead_hits > f.count / row / 2; }));
 }
@@ -125,7 +131,7 @@ TEST_CASE("a column is read ahead though its first grains are read at once") {
 TEST_CASE("most grains of a column that is read are mapped before they are touched") {
   if (!there_are_grains()) return;
   fixture f;
-  constexpr std::size_t row = 3 * words_in_grain;
+  const std::size_t row = 3 * words_in_grain;
   for (std::size_t i = 0; i < f.count; i += row) REQUIRE(f.words[i] == i);
   const std::size_t rows = f.count / row;
   CHECK(testing::soon([&] { return f.rt.stats().read_ahead_hits > rows / 2; }));
@@ -138,7 +144,7 @@ TEST_CASE("most grains of a column that is read are mapped before they are touch
 TEST_CASE("columns that are read and written lose nothing, with more of them in memory than stay") {
   if (!there_are_grains()) return;
   fixture f;
-  constexpr std::size_t row = 3 * words_in_grain;
+  const std::size_t row = 3 * words_in_grain;
   for (std::size_t column = 0; column < 3; ++column)
     for (std::size_t i = column; i < f.count; i += row) f.words[i] = f.words[i] + 1000;
   CHECK_FALSE(f.s.writeback());
@@ -147,8 +153,8 @@ TEST_CASE("columns that are read and written lose nothing, with more of them in 
 
 TEST_CASE("what is being mapped ahead of a column is dropped by an invalidation, modified or not") {
   if (!there_are_grains()) return;
-  fixture f(64, 4_MiB, 3, 20);
-  constexpr std::size_t row = 3 * words_in_grain;
+  fixture f(64, 4 * mib, 3, 20);
+  const std::size_t row = 3 * words_in_grain;
   std::minstd_rand random(static_cast<unsigned>(testing::random_seed("grains: mapped ahead")));
   for (int round = 0; round < 20; ++round) {
     const std::size_t first = random() % (f.count / 2), end = first + random() % (f.count / 2);
@@ -290,7 +296,7 @@ TEST_CASE("invalidate forgets grains, and refuses modified ones") {
 TEST_CASE("what is written to grains while others are forgotten is kept, though the block becomes whole meanwhile") {
   if (!there_are_grains()) return;
   constexpr std::size_t in_the_way = 48;  // blocks whose grains are forgotten first
-  fixture f(64, 8_MiB, 1, 3000);
+  fixture f(64, 8 * mib, 1, 3000);
   f.source.at_once = true;
   f.source.one_not_at_once_of = ~std::size_t{0};
   std::mt19937_64 random(ooc::testing::random_seed("forgotten and merged grains"));
@@ -342,8 +348,8 @@ TEST_CASE("a pin and a promise make a block whole that was in grains") {
 
 TEST_CASE("a walk down a column is read ahead of, and the next column is in memory") {
   if (!there_are_grains()) return;
-  fixture f(512, 8_MiB);
-  constexpr std::size_t row = 20 * words_in_grain + 40;
+  fixture f(512, 8 * mib);
+  const std::size_t row = 20 * words_in_grain + 40;
   const std::size_t rows = f.count / row;
   for (std::size_t c = 0; c < 4; ++c)
     for (std::size_t r = 0; r < rows; ++r) REQUIRE(f.words[r * row + c] == r * row + c);
@@ -357,7 +363,7 @@ TEST_CASE("the tables of grains come off the memory, and back when the grains ha
   fixture f;
   for (std::size_t i = 0; i < f.count; i += 2 * words_in_block) f.words[i] = i;
   // Reading ahead may have brought more.
-  CHECK(f.rt.stats().resident_bytes >= 32 * (grain_bytes + sizeof(frame)) + bytes_of_tables(16_MiB));
+  CHECK(f.rt.stats().resident_bytes >= 32 * (grain_bytes + sizeof(frame)) + bytes_of_tables(16 * mib));
   CHECK_FALSE(f.s.writeback());
   const block_range first[] = {{0, 4}};
   CHECK_FALSE(f.s.pin(first, access_mode::read));  // whole: they need no tables
@@ -372,10 +378,10 @@ TEST_CASE("the tables of grains come off the memory, and back when the grains ha
 
 TEST_CASE("an array many times the memory, touched at random, takes no more for its tables than they are counted for") {
   if (!there_are_grains()) return;
-  constexpr std::uint64_t blocks = 4096, words_between = 2_MiB / 8;
+  const std::uint64_t blocks = 4096, words_between = 2 * mib / 8;
   indices source;
-  runtime rt({.memory = 16_MiB, .block = 2_MiB});
-  segment s(rt.pager(), {.name = "a", .block_bytes = 2_MiB, .blocks = blocks, .grains = &source, .element_bytes = 8},
+  runtime rt({.memory = 16 * mib, .block = 2 * mib});
+  segment s(rt.pager(), {.name = "a", .block_bytes = 2 * mib, .blocks = blocks, .grains = &source, .element_bytes = 8},
             source);
   s.advise(access_pattern::random);
   const std::uint64_t before = bytes_in_memory();
@@ -389,18 +395,18 @@ TEST_CASE("an array many times the memory, touched at random, takes no more for 
       most = std::max(most, rt.stats().resident_bytes);
     }
   CHECK(wrong == 0);
-  CHECK(most <= 16_MiB);
+  CHECK(most <= 16 * mib);
   // By userfaultfd alone, the kernel keeps a page of page-table entries for each 2 MiB that was ever touched.
   const std::uint64_t kept = rt.pager().grains().apart() ? 0 : blocks * grain_bytes;
   if constexpr (testing::resident_per_byte == 1)  // else there are those of ThreadSanitizer for each
-    CHECK(bytes_in_memory() - before <= 16_MiB + 4_MiB + kept);
+    CHECK(bytes_in_memory() - before <= 16 * mib + 4 * mib + kept);
 }
 
 TEST_CASE("random programs over blocks in grains and whole ones lose nothing") {
   if (!there_are_grains()) return;
   const auto seed = static_cast<unsigned>(testing::random_seed("grains"));
   constexpr unsigned threads = 3;
-  fixture f(48, 4_MiB, 2, 100);
+  fixture f(48, 4 * mib, 2, 100);
   std::atomic<bool> stop{false};
   std::atomic<std::size_t> wrong{0};
   std::vector<std::thread> all;
@@ -495,11 +501,11 @@ TEST_CASE("blocks that come one after the other and are hardly touched are not s
 TEST_CASE("a walk down a column that comes after a sweep is not taken for one") {
   if (!there_are_grains()) return;
   // In small blocks the time between two faults would tell little on a busy machine.
-  fixture f(48, 16_MiB, 0, 0, 2_MiB);
+  fixture f(48, 16 * mib, 0, 0, 2 * mib);
   for (std::size_t i = 0; i < f.count / 2; ++i) static_cast<void>(f.words[i]);
   // 8 rows in a block.  64 of them lie in an eighth of its grains and take as long to touch as an eighth of it to read,
   // which is where grain_choice draws the line.
-  constexpr std::size_t row = 64 * words_in_grain;
+  const std::size_t row = 64 * words_in_grain;
   // A machine that is busy gives the program time to touch that it has not had: then again.
   std::size_t loads = 48;
   for (int n = 0; n < 60 && loads > 8; ++n) {
@@ -512,7 +518,7 @@ TEST_CASE("a walk down a column that comes after a sweep is not taken for one") 
 
 TEST_CASE("a loop that reads grains and then writes them has one fault for each, and loses nothing") {
   if (!there_are_grains()) return;
-  fixture f(256, 8_MiB);
+  fixture f(256, 8 * mib);
   std::minstd_rand random(11);
   std::vector<std::uint64_t> expected(f.count);
   for (std::size_t i = 0; i < f.count; ++i) expected[i] = i;
@@ -548,7 +554,7 @@ TEST_CASE("a loop that reads grains and then writes them has one fault for each,
 
 TEST_CASE("grains that were only read since they were written back are no modified ones") {
   if (!there_are_grains()) return;
-  fixture f(256, 8_MiB);
+  fixture f(256, 8 * mib);
   std::minstd_rand random(11);
   for (int i = 0; i < 2000; ++i) {
     const std::size_t at = random() % f.count;

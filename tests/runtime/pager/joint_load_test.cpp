@@ -11,8 +11,8 @@ using ooc::test::memory_source;
 
 namespace {
 
-constexpr std::size_t block_size = 16 << 10;
-constexpr std::size_t per_block = block_size / 8;
+const std::size_t block_size = 4 * page_bytes;
+const std::size_t per_block = block_size / 8;
 
 struct grid {
   static constexpr std::size_t rows = 8, columns = 16, blocks = rows * columns;

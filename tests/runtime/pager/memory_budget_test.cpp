@@ -8,7 +8,7 @@ using namespace ooc;
 using namespace ooc::detail;
 using Catch::Matchers::Contains;
 
-constexpr std::uint64_t page = 4096;
+const std::uint64_t page = page_bytes;
 
 /// A budget without anything that could be written to make room.
 struct fixture {

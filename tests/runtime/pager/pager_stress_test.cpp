@@ -125,10 +125,10 @@ void run(const shape& sh, bool with_forks) {
 
 TEST_CASE("threads sharing every block lose nothing under flushes, pins and foreign mappings") {
   SECTION("8 threads, an eighth of the array in memory") { run({65536, 64, 8 * 65536, 8}, false); }
-  SECTION("4 threads, small blocks") { run({4096, 512, 32 * 4096, 4}, false); }
+  SECTION("4 threads, small blocks") { run({page_bytes, 512, 32 * page_bytes, 4}, false); }
   SECTION("3 threads, blocks of no power of two") { run({12288, 100, 10 * 12288, 3}, false); }
   SECTION("4 threads, blocks that come four at a time") { run({16384, 128, 32 * 16384, 4, 4}, false); }
-  SECTION("4 threads that load small blocks themselves") { run({4096, 512, 32 * 4096, 4, 1, true}, false); }
+  SECTION("4 threads that load small blocks themselves") { run({page_bytes, 512, 32 * page_bytes, 4, 1, true}, false); }
 }
 
 #if !defined(__SANITIZE_THREAD__)  // the sanitizer does not support threads in forked children

@@ -10,24 +10,27 @@
 #include <thread>
 
 #include "runtime/blocks/frame_pool.hpp"
+#include "support/page_units.hpp"
 #include "support/pager_words.hpp"
 #include "support/pauses.hpp"
 #include "support/soon.hpp"
 
 using namespace ooc;
 using namespace ooc::detail;
-using ooc::test::kib64;
 using ooc::test::memory_source;
+using ooc::test::small_block;
 using ooc::test::words;
 using ooc::test::words_per_block;
 using ooc::testing::let_pass;
+using ooc::testing::mib;
+using ooc::testing::page_words;
 using ooc::testing::soon;
 
 TEST_CASE("a touched block holds what the store holds") {
-  runtime rt({.memory = 1_MiB});
-  memory_source source(64, kib64);
+  runtime rt({.memory = 1 * mib});
+  memory_source source(64, small_block);
   for (std::size_t i = 0; i < 64 * words_per_block; ++i) source.as<std::uint64_t>()[i] = i;
-  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 64}, source);
+  segment s(rt.pager(), {.name = "a", .block_bytes = small_block, .blocks = 64}, source);
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < 64 * words_per_block; ++i) sum += words(s)[i] != i;
   CHECK(sum == 0);
@@ -36,9 +39,9 @@ TEST_CASE("a touched block holds what the store holds") {
 }
 
 TEST_CASE("a sweep is read ahead, random touches are not") {
-  runtime rt({.memory = 4_MiB});
-  memory_source source(256, kib64, 2);
-  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 256}, source);
+  runtime rt({.memory = 4 * mib});
+  memory_source source(256, small_block, 2);
+  segment s(rt.pager(), {.name = "a", .block_bytes = small_block, .blocks = 256}, source);
   volatile std::uint64_t sink = 0;
   SECTION("forward") {
     for (std::size_t b = 0; b < 256; ++b) sink = sink + words(s)[b * words_per_block];
@@ -66,9 +69,9 @@ TEST_CASE("a sweep is read ahead, random touches are not") {
 }
 
 TEST_CASE("five blocks in one statement make progress in a pool of eight") {
-  runtime rt({.memory = 8 * 4096, .block = 4096});
-  memory_source source(64, 4096, 1);
-  segment s(rt.pager(), {.name = "a", .block_bytes = 4096, .blocks = 64}, source);
+  runtime rt({.memory = 8 * page_bytes, .block = page_bytes});
+  memory_source source(64, page_bytes, 1);
+  segment s(rt.pager(), {.name = "a", .block_bytes = page_bytes, .blocks = 64}, source);
   std::uint64_t* w = words(s);
   constexpr std::size_t n = 512;
   for (std::size_t b = 0; b < 64; ++b) w[b * n] = b;
@@ -77,11 +80,11 @@ TEST_CASE("five blocks in one statement make progress in a pool of eight") {
 }
 
 TEST_CASE("a copy between two blocks works in the smallest pool") {
-  runtime rt({.memory = 8 * 4096, .block = 8192});
-  memory_source source(64, 8192, 1);
-  segment s(rt.pager(), {.name = "a", .block_bytes = 8192, .blocks = 64}, source);
+  runtime rt({.memory = 8 * page_bytes, .block = 2 * page_bytes});
+  memory_source source(64, 2 * page_bytes, 1);
+  segment s(rt.pager(), {.name = "a", .block_bytes = 2 * page_bytes, .blocks = 64}, source);
   std::byte* p = s.base();
-  for (std::size_t i = 0; i < 64 * 8192; ++i) p[i] = static_cast<std::byte>(i * 7 >> 3);
+  for (std::size_t i = 0; i < 64 * 2 * page_bytes; ++i) p[i] = static_cast<std::byte>(i * 7 >> 3);
   std::memmove(p + 3000, p + 100000, 200000);
   bool same = true;
   for (std::size_t i = 0; i < 200000; ++i)
@@ -90,9 +93,9 @@ TEST_CASE("a copy between two blocks works in the smallest pool") {
 }
 
 TEST_CASE("a failed write leaves the block dirty, the error comes out of writeback, a retry succeeds") {
-  runtime rt({.memory = 1_MiB});
-  memory_source source(8, kib64);
-  segment s(rt.pager(), {.name = "plate/a", .block_bytes = kib64, .blocks = 8}, source);
+  runtime rt({.memory = 1 * mib});
+  memory_source source(8, small_block);
+  segment s(rt.pager(), {.name = "plate/a", .block_bytes = small_block, .blocks = 8}, source);
   words(s)[5] = 42;
   source.fail_stores = 1;
   const failure f = s.writeback();
@@ -106,9 +109,9 @@ TEST_CASE("a failed write leaves the block dirty, the error comes out of writeba
 }
 
 TEST_CASE("invalidate refuses dirty blocks, and forgets clean ones") {
-  runtime rt({.memory = 1_MiB});
-  memory_source source(8, kib64);
-  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 8}, source);
+  runtime rt({.memory = 1 * mib});
+  memory_source source(8, small_block);
+  segment s(rt.pager(), {.name = "a", .block_bytes = small_block, .blocks = 8}, source);
   words(s)[0] = 1;
   CHECK(s.invalidate(false) == segment::invalidated::dirty);
   CHECK_FALSE(s.writeback());
@@ -122,9 +125,9 @@ TEST_CASE("invalidate refuses dirty blocks, and forgets clean ones") {
 }
 
 TEST_CASE("a sweep is read ahead as far as an algorithm says") {
-  runtime rt({.memory = 4_MiB});
-  memory_source source(256, kib64);
-  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 256}, source);
+  runtime rt({.memory = 4 * mib});
+  memory_source source(256, small_block);
+  segment s(rt.pager(), {.name = "a", .block_bytes = small_block, .blocks = 256}, source);
   volatile std::uint64_t sink = 0;
   std::size_t b = 0;
   const auto touch_until = [&](std::size_t end) {
@@ -133,7 +136,7 @@ TEST_CASE("a sweep is read ahead as far as an algorithm says") {
   touch_until(20);
   CHECK(soon([&] { return source.loads >= 20 + 4; }));
   CHECK(source.loads <= 20 + 8);  // an eighth of 64
-  s.set_read_ahead(2_MiB);
+  s.set_read_ahead(2 * mib);
   touch_until(40);
   CHECK(soon([&] { return source.loads >= 40 + 28; }));
   s.set_read_ahead(0);
@@ -142,7 +145,7 @@ TEST_CASE("a sweep is read ahead as far as an algorithm says") {
 // Blocks ahead of a sweep are chosen at once and asked for one block after the other.
 TEST_CASE("no block is read ahead that has been cut off since a sweep wanted it") {
   struct halting : memory_source {
-    halting() : memory_source(64, kib64) {}
+    halting() : memory_source(64, small_block) {}
     void load(block_index b, load_part part, std::byte* frame, completion done) override {
       if (b >= 4) {
         farthest = std::max<block_index>(farthest, b);
@@ -153,9 +156,9 @@ TEST_CASE("no block is read ahead that has been cut off since a sweep wanted it"
     std::atomic<block_index> farthest{0};
     std::atomic<bool> goes_on{false};
   };
-  runtime rt({.memory = 4_MiB});
+  runtime rt({.memory = 4 * mib});
   halting source;
-  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 64}, source);
+  segment s(rt.pager(), {.name = "a", .block_bytes = small_block, .blocks = 64}, source);
   volatile const std::uint64_t* const w = words(s);
   for (std::size_t b = 0; b < 4; ++b) static_cast<void>(w[b * words_per_block]);
   REQUIRE(soon([&] { return source.farthest.load() == 4; }));
@@ -166,9 +169,9 @@ TEST_CASE("no block is read ahead that has been cut off since a sweep wanted it"
 }
 
 TEST_CASE("read-ahead that arrives after an invalidation is dropped") {
-  runtime rt({.memory = 1_MiB});
-  memory_source source(8, kib64, 1, 20000);
-  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 8}, source);
+  runtime rt({.memory = 1 * mib});
+  memory_source source(8, small_block, 1, 20000);
+  segment s(rt.pager(), {.name = "a", .block_bytes = small_block, .blocks = 8}, source);
   const block_range all[] = {{0, 8}};
   s.prefetch(all);
   CHECK(s.invalidate(false) == segment::invalidated::done);
@@ -176,9 +179,9 @@ TEST_CASE("read-ahead that arrives after an invalidation is dropped") {
 }
 
 TEST_CASE("a pin whose load fails says so and pins nothing") {
-  runtime rt({.memory = 1_MiB});
-  memory_source source(8, kib64, 1);
-  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 8}, source);
+  runtime rt({.memory = 1 * mib});
+  memory_source source(8, small_block, 1);
+  segment s(rt.pager(), {.name = "a", .block_bytes = small_block, .blocks = 8}, source);
   source.fail_loads = 100;
   const block_range two[] = {{2, 4}};
   CHECK(s.pin(two, access_mode::read).what.find("injected") != std::string::npos);
@@ -189,12 +192,12 @@ TEST_CASE("a pin whose load fails says so and pins nothing") {
 }
 
 TEST_CASE("a promised block is not loaded for a write, and is for a read") {
-  runtime rt({.memory = 1_MiB});
-  memory_source source(8, kib64);
+  runtime rt({.memory = 1 * mib});
+  memory_source source(8, small_block);
   source.promise_covers_blocks = true;
   source.as<std::uint64_t>()[0] = 5;
   source.as<std::uint64_t>()[words_per_block + 1] = 6;
-  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 8}, source);
+  segment s(rt.pager(), {.name = "a", .block_bytes = small_block, .blocks = 8}, source);
   s.advise(access_pattern::random);
   const block_range two[] = {{0, 2}};
   s.promise(two);
@@ -205,10 +208,10 @@ TEST_CASE("a promised block is not loaded for a write, and is for a read") {
 }
 
 TEST_CASE("a promise holds for a block in memory that is evicted before it is overwritten") {
-  runtime rt({.memory = 1_MiB});
-  memory_source source(64, kib64, 1);
+  runtime rt({.memory = 1 * mib});
+  memory_source source(64, small_block, 1);
   source.promise_covers_blocks = true;
-  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 64}, source);
+  segment s(rt.pager(), {.name = "a", .block_bytes = small_block, .blocks = 64}, source);
   volatile std::uint64_t sink = 0;
   for (std::size_t b = 0; b < 64; ++b) sink = sink + words(s)[b * words_per_block];
   const std::size_t before = source.loads;
@@ -222,11 +225,11 @@ TEST_CASE("a promise holds for a block in memory that is evicted before it is ov
 }
 
 TEST_CASE("a read of a block that was in memory when it was promised ends the promise") {
-  runtime rt({.memory = 1_MiB});
-  memory_source source(64, kib64, 1);
+  runtime rt({.memory = 1 * mib});
+  memory_source source(64, small_block, 1);
   source.promise_covers_blocks = true;
   for (std::size_t i = 0; i < 64 * words_per_block; ++i) source.as<std::uint64_t>()[i] = i;
-  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 64}, source);
+  segment s(rt.pager(), {.name = "a", .block_bytes = small_block, .blocks = 64}, source);
   s.advise(access_pattern::random);
   const block_range one[] = {{0, 1}};
   volatile std::uint64_t sink = words(s)[0];
@@ -246,19 +249,19 @@ TEST_CASE("a read of a block that was in memory when it was promised ends the pr
 }
 
 TEST_CASE("promised blocks of an array with a limit of its own make room for its others") {
-  runtime rt({.memory = 40 * 4096, .block = 4096});
-  memory_source source(64, 4096, 1), others(20, 4096, 1);
-  for (std::size_t i = 0; i < 64 * 512; ++i) source.as<std::uint64_t>()[i] = i;
-  segment s(rt.pager(), {.name = "a", .block_bytes = 4096, .blocks = 64, .max_resident = 4}, source);
-  segment t(rt.pager(), {.name = "b", .block_bytes = 4096, .blocks = 20}, others);
+  runtime rt({.memory = 40 * page_bytes, .block = page_bytes});
+  memory_source source(64, page_bytes, 1), others(20, page_bytes, 1);
+  for (std::size_t i = 0; i < 64 * page_words; ++i) source.as<std::uint64_t>()[i] = i;
+  segment s(rt.pager(), {.name = "a", .block_bytes = page_bytes, .blocks = 64, .max_resident = 4}, source);
+  segment t(rt.pager(), {.name = "b", .block_bytes = page_bytes, .blocks = 20}, others);
   s.advise(access_pattern::random);
   const block_range all[] = {{0, 64}};
   volatile std::uint64_t sink = 0;
   for (int round = 0; round < 3; ++round)
     for (std::size_t b = 0; b < 64; ++b) {
-      sink = sink + words(s)[b * 512] + words(t)[b % 20 * 512];
+      sink = sink + words(s)[b * page_words] + words(t)[b % 20 * page_words];
       s.promise(all);
-      REQUIRE(words(s)[b * 512 + 1] == b * 512 + 1);
+      REQUIRE(words(s)[b * page_words + 1] == b * page_words + 1);
       s.promise(all);
     }
 }
@@ -282,9 +285,9 @@ class slow_answer : public memory_source {
 
 TEST_CASE("a promise that another thread used up meanwhile does not cover a second write") {
   // By userfaultfd one thread would ask for both.
-  runtime rt({.memory = 1_MiB, .mapping = mapping_way::signal});
-  slow_answer source(8, kib64, 1);
-  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 8}, source);
+  runtime rt({.memory = 1 * mib, .mapping = mapping_way::signal});
+  slow_answer source(8, small_block, 1);
+  segment s(rt.pager(), {.name = "a", .block_bytes = small_block, .blocks = 8}, source);
   s.advise(access_pattern::random);
   const block_range one[] = {{0, 1}};
   s.promise(one);
@@ -301,11 +304,11 @@ TEST_CASE("a promise that another thread used up meanwhile does not cover a seco
 }
 
 TEST_CASE("a block that was read ahead under a promise is loaded whole once that is taken back") {
-  runtime rt({.memory = 1_MiB});
-  memory_source source(8, kib64, 1);
+  runtime rt({.memory = 1 * mib});
+  memory_source source(8, small_block, 1);
   source.zeros_within_promise = true;
   source.as<std::uint64_t>()[1] = 7;
-  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 8}, source);
+  segment s(rt.pager(), {.name = "a", .block_bytes = small_block, .blocks = 8}, source);
   s.advise(access_pattern::random);
   const block_range one[] = {{0, 1}};
   s.promise(one);
@@ -320,10 +323,10 @@ TEST_CASE("a block that was read ahead under a promise is loaded whole once that
 }
 
 TEST_CASE("a block that was read ahead under a promise is read again under the next one") {
-  runtime rt({.memory = 1_MiB});
-  memory_source source(8, kib64);
+  runtime rt({.memory = 1 * mib});
+  memory_source source(8, small_block);
   source.zeros_within_promise = true;
-  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 8}, source);
+  segment s(rt.pager(), {.name = "a", .block_bytes = small_block, .blocks = 8}, source);
   s.advise(access_pattern::random);
   const block_range one[] = {{0, 1}};
   s.promise(one);
@@ -349,11 +352,11 @@ class late_return : public memory_source {
 }  // namespace
 
 TEST_CASE("a source may be destroyed once its segment is gone") {
-  runtime rt({.memory = 1_MiB});
-  late_return source(64, kib64);
+  runtime rt({.memory = 1 * mib});
+  late_return source(64, small_block);
   for (int round = 0; round < 5; ++round) {
     {
-      segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 64}, source);
+      segment s(rt.pager(), {.name = "a", .block_bytes = small_block, .blocks = 64}, source);
       for (std::size_t b = 0; source.inside == 0; ++b) words(s)[b % 64 * words_per_block] = b;
     }
     REQUIRE(source.inside == 0);
@@ -361,9 +364,9 @@ TEST_CASE("a source may be destroyed once its segment is gone") {
 }
 
 TEST_CASE("an invalidation beside pins and writes drops neither") {
-  runtime rt({.memory = 4_MiB});
-  memory_source source(32, kib64, 2, 100);
-  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 32}, source);
+  runtime rt({.memory = 4 * mib});
+  memory_source source(32, small_block, 2, 100);
+  segment s(rt.pager(), {.name = "a", .block_bytes = small_block, .blocks = 32}, source);
   std::atomic<bool> stop{false};
   std::thread other([&] {  // with pauses: else no load would ever get through
     for (unsigned n = 0; !stop; ++n) {
@@ -401,7 +404,7 @@ std::atomic<int> foreign_faults{0};
 void foreign_handler(int, siginfo_t* info, void*) {
   ++foreign_faults;
   void* page = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(info->si_addr) & ~4095ul);
-  ::mprotect(page, 4096, PROT_READ | PROT_WRITE);
+  ::mprotect(page, page_bytes, PROT_READ | PROT_WRITE);
 }
 }  // namespace
 
@@ -412,18 +415,18 @@ TEST_CASE("a fault outside every array goes to the handler that was there before
   action.sa_flags = SA_SIGINFO;
   ::sigaction(SIGSEGV, &action, &before);
   {
-    runtime rt({.memory = 1_MiB});
-    auto* page = static_cast<char*>(::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    runtime rt({.memory = 1 * mib});
+    auto* page = static_cast<char*>(::mmap(nullptr, page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     *static_cast<volatile char*>(page) = 1;
     CHECK(foreign_faults == 1);
     // One that was installed later, as MPI_Init does, is found when an array is made.
     ::sigaction(SIGSEGV, &action, nullptr);
-    memory_source source(4, kib64);
-    segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 4}, source);
+    memory_source source(4, small_block);
+    segment s(rt.pager(), {.name = "a", .block_bytes = small_block, .blocks = 4}, source);
     words(s)[0] = 1;
     CHECK(words(s)[0] == 1);
     CHECK(foreign_faults == 1);
-    ::munmap(page, 4096);
+    ::munmap(page, page_bytes);
   }
   ::sigaction(SIGSEGV, &before, nullptr);
 }
@@ -432,12 +435,12 @@ TEST_CASE("a load that fails under an element access ends the process with the d
   const pid_t child = ::fork();
   if (child == 0) {
     ::close(2);
-    runtime rt({.memory = 1_MiB});
-    auto* shared =
-        static_cast<std::uint64_t*>(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    runtime rt({.memory = 1 * mib});
+    auto* shared = static_cast<std::uint64_t*>(
+        ::mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     (void)shared;
-    memory_source source(8, kib64, 1);
-    segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 8}, source);
+    memory_source source(8, small_block, 1);
+    segment s(rt.pager(), {.name = "a", .block_bytes = small_block, .blocks = 8}, source);
     source.fail_loads = 1000;
     volatile std::uint64_t x = words(s)[0];
     (void)x;

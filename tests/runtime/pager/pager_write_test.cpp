@@ -5,17 +5,19 @@
 #include <chrono>
 #include <thread>
 
+#include "support/page_units.hpp"
 #include "support/pager_words.hpp"
 #include "support/pauses.hpp"
 #include "support/soon.hpp"
 
 using namespace ooc;
 using namespace ooc::detail;
-using ooc::test::kib64;
 using ooc::test::memory_source;
+using ooc::test::small_block;
 using ooc::test::words;
 using ooc::test::words_per_block;
 using ooc::testing::let_pass;
+using ooc::testing::mib;
 using ooc::testing::never_within;
 using ooc::testing::soon;
 
@@ -25,9 +27,9 @@ constexpr std::chrono::milliseconds while_written_behind(50);
 }  // namespace
 
 TEST_CASE("a sweep that writes more than fits is written from its beginning on") {
-  runtime rt({.memory = 4_MiB});
-  memory_source source(256, kib64, 2);
-  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 256}, source);
+  runtime rt({.memory = 4 * mib});
+  memory_source source(256, small_block, 2);
+  segment s(rt.pager(), {.name = "a", .block_bytes = small_block, .blocks = 256}, source);
   const auto write = [&](std::size_t b) { words(s)[b * words_per_block] = b + 1; };
   std::size_t first = 0, step = 1;
   SECTION("forward") {}
@@ -45,9 +47,9 @@ TEST_CASE("a sweep that writes more than fits is written from its beginning on")
 }
 
 TEST_CASE("panels that are filled and then changed again are hardly written more than once") {
-  runtime rt({.memory = 4_MiB});
-  memory_source source(256, kib64, 2);
-  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 256}, source);
+  runtime rt({.memory = 4 * mib});
+  memory_source source(256, small_block, 2);
+  segment s(rt.pager(), {.name = "a", .block_bytes = small_block, .blocks = 256}, source);
   const std::size_t panel = GENERATE(std::size_t{4}, std::size_t{16});
   for (std::size_t first = 0; first < 256; first += panel)
     for (int pass = 0; pass < 4; ++pass)
@@ -62,9 +64,9 @@ TEST_CASE("panels that are filled and then changed again are hardly written more
 }
 
 TEST_CASE("what is written stays in memory where the array, or this rank's part of it, fits") {
-  runtime rt({.memory = 4_MiB});
-  memory_source source(256, kib64, 2);
-  segment_options o{.name = "a", .block_bytes = kib64, .blocks = 256};
+  runtime rt({.memory = 4 * mib});
+  memory_source source(256, small_block, 2);
+  segment_options o{.name = "a", .block_bytes = small_block, .blocks = 256};
   SECTION("the array") { o.blocks = 48; }
   SECTION("the part") { o.part.near = {0, 48}; }
   segment s(rt.pager(), o, source);
@@ -73,18 +75,18 @@ TEST_CASE("what is written stays in memory where the array, or this rank's part 
 }
 
 TEST_CASE("a sweep is written from its beginning on where two arrays do not fit together") {
-  runtime rt({.memory = 4_MiB});
-  memory_source source(48, kib64, 2), other(48, kib64, 2);
-  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 48}, source);
-  const segment read(rt.pager(), {.name = "b", .block_bytes = kib64, .blocks = 48}, other);
+  runtime rt({.memory = 4 * mib});
+  memory_source source(48, small_block, 2), other(48, small_block, 2);
+  segment s(rt.pager(), {.name = "a", .block_bytes = small_block, .blocks = 48}, source);
+  const segment read(rt.pager(), {.name = "b", .block_bytes = small_block, .blocks = 48}, other);
   for (std::size_t b = 0; b < 32; ++b) words(s)[b * words_per_block] = b;
   CHECK(soon([&] { return source.stores > 16; }));
 }
 
 TEST_CASE("a sweep is written from its beginning on where blocks fit, and not with their twins") {
-  runtime rt({.memory = 4_MiB});
-  memory_source source(48, kib64, 2);
-  segment_options o{.name = "a", .block_bytes = kib64, .blocks = 48, .shared = true};
+  runtime rt({.memory = 4 * mib});
+  memory_source source(48, small_block, 2);
+  segment_options o{.name = "a", .block_bytes = small_block, .blocks = 48, .shared = true};
   bool all_own = false;
   SECTION("nobody owns a block") {}
   SECTION("all are this rank's own") { all_own = true; }
@@ -99,18 +101,18 @@ TEST_CASE("a sweep is written from its beginning on where blocks fit, and not wi
 }
 
 TEST_CASE("what is written to an array that is used at random stays in memory") {
-  runtime rt({.memory = 4_MiB});
-  memory_source source(256, kib64, 2);
-  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 256}, source);
+  runtime rt({.memory = 4 * mib});
+  memory_source source(256, small_block, 2);
+  segment s(rt.pager(), {.name = "a", .block_bytes = small_block, .blocks = 256}, source);
   s.advise(access_pattern::random);
   for (std::size_t b = 0; b < 32; ++b) words(s)[b * words_per_block] = b;
   CHECK(never_within(while_written_behind, [&] { return source.stores != 0; }));
 }
 
 TEST_CASE("what is written to more blocks than fit comes back, and reaches the store by writeback") {
-  runtime rt({.memory = 1_MiB});
-  memory_source source(64, kib64, 2);
-  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 64}, source);
+  runtime rt({.memory = 1 * mib});
+  memory_source source(64, small_block, 2);
+  segment s(rt.pager(), {.name = "a", .block_bytes = small_block, .blocks = 64}, source);
   for (std::size_t i = 0; i < 64 * words_per_block; ++i) words(s)[i] = i * 3;
   bool same = true;
   for (std::size_t i = 0; i < 64 * words_per_block; ++i) same &= words(s)[i] == i * 3;
@@ -119,13 +121,13 @@ TEST_CASE("what is written to more blocks than fit comes back, and reaches the s
   CHECK(s.dirty_blocks() == 0);
   for (std::size_t i = 0; i < 64 * words_per_block; ++i) same &= source.as<std::uint64_t>()[i] == i * 3;
   CHECK(same);
-  CHECK(rt.stats().resident_bytes <= 1_MiB);
+  CHECK(rt.stats().resident_bytes <= 1 * mib);
 }
 
 TEST_CASE("writing back some blocks tries those again whose write-behind failed") {
-  runtime rt({.memory = 4_MiB});
-  memory_source source(256, kib64, 1);
-  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 256}, source);
+  runtime rt({.memory = 4 * mib});
+  memory_source source(256, small_block, 1);
+  segment s(rt.pager(), {.name = "a", .block_bytes = small_block, .blocks = 256}, source);
   source.fail_stores = 3;
   for (std::size_t b = 0; b < 32; ++b) words(s)[b * words_per_block] = b + 1;
   REQUIRE(soon([&] { return source.refused().size() == 3; }));
@@ -135,9 +137,9 @@ TEST_CASE("writing back some blocks tries those again whose write-behind failed"
 }
 
 TEST_CASE("a block whose write-behind failed is kept and written again") {
-  runtime rt({.memory = 1_MiB});
-  memory_source source(64, kib64, 1);
-  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 64}, source);
+  runtime rt({.memory = 1 * mib});
+  memory_source source(64, small_block, 1);
+  segment s(rt.pager(), {.name = "a", .block_bytes = small_block, .blocks = 64}, source);
   source.fail_stores = 3;
   for (std::size_t b = 0; b < 64; ++b) words(s)[b * words_per_block] = b + 1;
   CHECK_FALSE(s.writeback());
@@ -145,9 +147,9 @@ TEST_CASE("a block whose write-behind failed is kept and written again") {
 }
 
 TEST_CASE("a pinned block can be given to the kernel, stays dirty, and is written from a copy") {
-  runtime rt({.memory = 1_MiB});
-  memory_source source(64, kib64, 1);
-  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 64}, source);
+  runtime rt({.memory = 1 * mib});
+  memory_source source(64, small_block, 1);
+  segment s(rt.pager(), {.name = "a", .block_bytes = small_block, .blocks = 64}, source);
   const block_range one[] = {{3, 4}};
   REQUIRE_FALSE(s.pin(one, access_mode::write));
   int fds[2];
@@ -190,9 +192,9 @@ class held_store : public memory_source {
 }  // namespace
 
 TEST_CASE("the copy of a pinned block does not overtake what is written after the unpin") {
-  runtime rt({.memory = 1_MiB});
-  held_store source(8, kib64);
-  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 8}, source);
+  runtime rt({.memory = 1 * mib});
+  held_store source(8, small_block);
+  segment s(rt.pager(), {.name = "a", .block_bytes = small_block, .blocks = 8}, source);
   const block_range one[] = {{0, 1}};
   REQUIRE_FALSE(s.pin(one, access_mode::write));
   words(s)[0] = 1;

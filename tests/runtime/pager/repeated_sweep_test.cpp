@@ -15,8 +15,8 @@ using ooc::test::memory_source;
 
 namespace {
 
-constexpr std::size_t in_block = 512_KiB;
-constexpr std::size_t block_words = in_block / 8;
+const std::size_t in_block = 128 * page_bytes;
+const std::size_t block_words = in_block / 8;
 constexpr std::size_t in_memory = 32;
 
 struct swept {

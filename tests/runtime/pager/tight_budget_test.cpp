@@ -11,16 +11,18 @@
 #include <thread>
 
 #include "runtime/blocks/frame_needs.hpp"
+#include "support/page_units.hpp"
 #include "support/pager_words.hpp"
 
 using namespace ooc;
 using namespace ooc::detail;
 using ooc::test::memory_source;
 using ooc::test::words;
+using ooc::testing::mib;
 
 namespace {
 
-constexpr std::size_t page = 4096;
+const std::size_t page = page_bytes;
 
 // A test that hangs ends here.
 struct time_limit {
@@ -93,7 +95,7 @@ TEST_CASE("a second array is refused where its larger blocks would leave too lit
   const block_range some[] = {{0, 4}};
   REQUIRE_FALSE(a.pin(some, access_mode::read));
   const segment_options o{.name = "b", .block_bytes = 4 * page, .blocks = 16};
-  CHECK_THROWS_WITH(segment(rt.pager(), o, large), Catch::Contains("16384 are pinned"));
+  CHECK_THROWS_WITH(segment(rt.pager(), o, large), Catch::Contains(std::to_string(4 * page) + " are pinned"));
   a.unpin(some, access_mode::read);
   segment b(rt.pager(), o, large);
   CHECK(a.pin(some, access_mode::read).code == errc::budget_too_small);
@@ -101,7 +103,7 @@ TEST_CASE("a second array is refused where its larger blocks would leave too lit
 
 TEST_CASE("pins of an array with buffers of its own leave four of them") {
   time_limit t(60);
-  runtime rt({.memory = 1_MiB});
+  runtime rt({.memory = 1 * mib});
   memory_source source(64, page);
   const std::uint64_t buffers = GENERATE(4, 6);
   segment s(rt.pager(), {.name = "a", .block_bytes = page, .blocks = 64, .max_resident = buffers}, source);
@@ -133,10 +135,10 @@ TEST_CASE("pins of a shared array count their twins") {
 }
 
 TEST_CASE("the block that arrays get by themselves fits what a store has left of the budget") {
-  runtime rt({.memory = 256 << 10});
-  CHECK(rt.pager().default_block_bytes() == 8192);
+  runtime rt({.memory = 64 * page});
+  CHECK(rt.pager().default_block_bytes() == 2 * page);
   const auto store = std::make_shared<int>();
-  rt.pager().account_store(store, 224 << 10);
+  rt.pager().account_store(store, 56 * page);
   CHECK(rt.pager().default_block_bytes() == page);
 }
 

@@ -18,7 +18,7 @@ using ooc::test::memory_source;
 
 namespace {
 
-constexpr std::size_t traced_block = 64_KiB;
+const auto traced_block = static_cast<std::uint32_t>(16 * grain_bytes);
 
 class recorded {
  public:
@@ -76,7 +76,7 @@ TEST_CASE("a recording tells as many misses, evictions and stores as the runtime
 
 TEST_CASE("a recording tells grains by themselves, and those that were mapped ahead") {
   const recorded to;
-  constexpr std::size_t grains_in_block = traced_block / grain_bytes, blocks = 64;
+  const std::size_t grains_in_block = traced_block / grain_bytes, blocks = 64;
   {
     runtime rt({.memory = 16 * traced_block, .block = traced_block});
     memory_source source(blocks, traced_block);

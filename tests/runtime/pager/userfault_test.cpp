@@ -19,6 +19,7 @@
 #include "runtime/blocks/userfault_calls.hpp"
 #include "runtime/blocks/userfault_mapping.hpp"
 #include "support/other_user.hpp"
+#include "support/page_units.hpp"
 #include "support/pager_words.hpp"
 #include "support/pauses.hpp"
 #include "support/rounds.hpp"
@@ -26,11 +27,12 @@
 
 using namespace ooc;
 using namespace ooc::detail;
+using ooc::testing::page_words;
 using namespace ooc::test;
 
 namespace {
 
-runtime_options by_userfaultfd(std::uint64_t blocks, std::uint64_t block_bytes = kib64) {
+runtime_options by_userfaultfd(std::uint64_t blocks, std::uint64_t block_bytes = small_block) {
   return {.memory = blocks * block_bytes, .block = block_bytes, .mapping = mapping_way::userfaultfd};
 }
 
@@ -44,7 +46,7 @@ bool kernel_faults_here() {
 }
 
 struct words_in_store {
-  explicit words_in_store(std::size_t blocks, std::size_t block_bytes = kib64)
+  explicit words_in_store(std::size_t blocks, std::size_t block_bytes = small_block)
       : source(blocks, block_bytes, 2, 50), count(blocks * block_bytes / 8) {
     for (std::size_t i = 0; i < count; ++i) source.as<std::uint64_t>()[i] = i;
   }
@@ -72,14 +74,14 @@ TEST_CASE("write() sends an array eight times larger than the budget, read() fil
   words_in_store from(64), to(64);
   const auto bytes = static_cast<ssize_t>(from.count * 8);
   {
-    segment s(rt.pager(), {.name = "from", .block_bytes = kib64, .blocks = 64}, from.source);
+    segment s(rt.pager(), {.name = "from", .block_bytes = small_block, .blocks = 64}, from.source);
     const open_file f(folder / "f", O_WRONLY | O_CREAT);
     CHECK(::write(f.fd(), s.base(), from.count * 8) == bytes);
     CHECK(s.dirty_blocks() == 0);  // reading does not modify
   }
   for (std::size_t i = 0; i < to.count; ++i) to.source.as<std::uint64_t>()[i] = 0;
   {
-    segment s(rt.pager(), {.name = "to", .block_bytes = kib64, .blocks = 64}, to.source);
+    segment s(rt.pager(), {.name = "to", .block_bytes = small_block, .blocks = 64}, to.source);
     const open_file f(folder / "f", O_RDONLY);
     CHECK(::read(f.fd(), s.base(), to.count * 8) == bytes);
     CHECK_FALSE(s.writeback());
@@ -94,7 +96,7 @@ TEST_CASE("another process reads and writes blocks that are not in memory") {
   // The kernel holds up to 4 MiB of pages at a time.
   runtime rt(by_userfaultfd(128));
   words_in_store store(512);
-  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 512}, store.source);
+  segment s(rt.pager(), {.name = "a", .block_bytes = small_block, .blocks = 512}, store.source);
   std::vector<std::uint64_t> copy(store.count);
   iovec here{copy.data(), store.count * 8}, there{s.base(), store.count * 8};
   const auto bytes = static_cast<ssize_t>(store.count * 8);
@@ -110,8 +112,8 @@ TEST_CASE("sendmsg() sends blocks that are not in memory, recvmsg() fills such")
   if (!kernel_faults_here()) return;
   runtime rt(by_userfaultfd(16));
   words_in_store from(64), to(64);
-  segment a(rt.pager(), {.name = "from", .block_bytes = kib64, .blocks = 64}, from.source);
-  segment b(rt.pager(), {.name = "to", .block_bytes = kib64, .blocks = 64}, to.source);
+  segment a(rt.pager(), {.name = "from", .block_bytes = small_block, .blocks = 64}, from.source);
+  segment b(rt.pager(), {.name = "to", .block_bytes = small_block, .blocks = 64}, to.source);
   int ends[2];
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
   const std::size_t bytes = from.count * 8;
@@ -147,14 +149,14 @@ TEST_CASE("a system call that writes to an array open for reading fails, and rea
   if (!kernel_faults_here()) return;
   runtime rt(by_userfaultfd(8));
   words_in_store store(16);
-  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 16, .writable = false}, store.source);
+  segment s(rt.pager(), {.name = "a", .block_bytes = small_block, .blocks = 16, .writable = false}, store.source);
   const open_file zeros("/dev/zero", O_RDONLY);
   for (const std::size_t b : {0, 1, 0}) {
-    CHECK(::read(zeros.fd(), s.base() + b * kib64, 100) == -1);
+    CHECK(::read(zeros.fd(), s.base() + b * small_block, 100) == -1);
     CHECK(errno == EFAULT);
     CHECK(words(s)[b * words_per_block] == b * words_per_block);
   }
-  for (std::size_t i = 0; i < store.count; i += 512) CHECK(words(s)[i] == i);
+  for (std::size_t i = 0; i < store.count; i += page_words) CHECK(words(s)[i] == i);
 }
 
 TEST_CASE("without the privilege a system call on an absent block fails, and a pin helps") {
@@ -164,7 +166,8 @@ TEST_CASE("without the privilege a system call on an absent block fails, and a p
                                  if (rt.stats().userfaultfd != 1) return "not by userfaultfd";
                                  if (rt.stats().kernel_access) return "";  // this system grants it to everybody
                                  words_in_store store(16);
-                                 segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 16}, store.source);
+                                 segment s(rt.pager(), {.name = "a", .block_bytes = small_block, .blocks = 16},
+                                           store.source);
                                  int ends[2];
                                  if (::pipe(ends) != 0) return "no pipe";
                                  if (::write(ends[1], s.base(), 100) != -1 || errno != EFAULT) return "it was written";
@@ -188,7 +191,7 @@ TEMPLATE_TEST_CASE_SIG("a write beside the read that brings the block in is neve
   segment s(rt.pager(), {.name = "a", .block_bytes = block_bytes, .blocks = blocks}, source);
   auto* const w = reinterpret_cast<std::atomic<std::uint64_t>*>(s.base());
   std::atomic<std::uint64_t> round{0}, written{0};
-  const std::uint64_t rounds = block_bytes > kib64 ? 600 : 1500;
+  const std::uint64_t rounds = block_bytes > small_block ? 600 : 1500;
   const std::size_t last = block_bytes / 8 - 1;
   std::thread writer([&] {
     for (std::uint64_t r = 1; r <= rounds; ++r) {
@@ -214,10 +217,11 @@ TEMPLATE_TEST_CASE_SIG("a write beside the read that brings the block in is neve
 
 // The kernel moves pages within one mapping only, and a block that was read keeps the one that it came in.
 TEST_CASE("a block at the array's end is written to after it was read and the end has moved") {
-  constexpr std::size_t block_bytes = 512_KiB, words_of_block = block_bytes / 8;
+  const std::size_t block_bytes = 128 * page_bytes, words_of_block = block_bytes / 8;
   runtime rt({.memory = 8 * block_bytes, .block = block_bytes});
   words_in_store all(2, block_bytes);
-  segment s(rt.pager(), {.name = "a", .block_bytes = block_bytes, .blocks = 1, .max_blocks = 2, .bytes = 300_KiB},
+  segment s(rt.pager(),
+            {.name = "a", .block_bytes = block_bytes, .blocks = 1, .max_blocks = 2, .bytes = 75 * page_bytes},
             all.source);
   volatile std::uint64_t* const w = words(s);
   const auto read_then_forget = [&] {
@@ -225,14 +229,14 @@ TEST_CASE("a block at the array's end is written to after it was read and the en
     REQUIRE(s.invalidate(false) == segment::invalidated::done);
   };
   read_then_forget();
-  s.grow(2, block_bytes + 300_KiB);
+  s.grow(2, block_bytes + 75 * page_bytes);
   w[words_of_block - 1] = 7;
   REQUIRE_FALSE(s.writeback());
   CHECK(all.source.as<std::uint64_t>()[words_of_block - 1] == 7);
 
   REQUIRE(s.invalidate(false) == segment::invalidated::done);
   read_then_forget();
-  s.shrink(1, 200_KiB);
+  s.shrink(1, 50 * page_bytes);
   read_then_forget();
   s.grow(1, block_bytes);
   w[words_of_block - 1] = 8;
@@ -243,9 +247,9 @@ TEST_CASE("a block at the array's end is written to after it was read and the en
 TEST_CASE("what a device writes into blocks that are not pinned arrives, whatever is flushed meanwhile") {
   if (!kernel_faults_here()) return;
   const testing::temporary_folder folder;
-  constexpr std::size_t bytes = 16 * kib64;
-  const std::unique_ptr<std::byte, decltype(&std::free)> data(static_cast<std::byte*>(std::aligned_alloc(4096, bytes)),
-                                                              &std::free);
+  const std::size_t bytes = 16 * small_block;
+  const std::unique_ptr<std::byte, decltype(&std::free)> data(
+      static_cast<std::byte*>(std::aligned_alloc(page_bytes, bytes)), &std::free);
   {
     const open_file f(folder / "f", O_WRONLY | O_CREAT);
     for (std::size_t i = 0; i < bytes / 8; ++i) reinterpret_cast<std::uint64_t*>(data.get())[i] = i * 7 + 1;
@@ -259,8 +263,8 @@ TEST_CASE("what a device writes into blocks that are not pinned arrives, whateve
   }
   // The kernel holds all that one call transfers.
   runtime rt(by_userfaultfd(26));
-  memory_source source(32, kib64);
-  segment s(rt.pager(), {.name = "a", .block_bytes = kib64, .blocks = 32}, source);
+  memory_source source(32, small_block);
+  segment s(rt.pager(), {.name = "a", .block_bytes = small_block, .blocks = 32}, source);
   std::atomic<bool> stop{false};
   std::atomic<std::size_t> failed{0};
   std::thread flusher([&] {
@@ -271,7 +275,7 @@ TEST_CASE("what a device writes into blocks that are not pinned arrives, whateve
   });
   std::size_t wrong = 0;
   for (int round = 0; round < 60; ++round) {
-    for (std::size_t i = 0; i < bytes; i += 4096) s.base()[i] = std::byte{0xaa};
+    for (std::size_t i = 0; i < bytes; i += page_bytes) s.base()[i] = std::byte{0xaa};
     wrong += ::pread(direct.fd(), s.base(), bytes, 0) != static_cast<ssize_t>(bytes);
     wrong += std::memcmp(s.base(), data.get(), bytes) != 0;
   }
@@ -290,12 +294,12 @@ class held_page {
  public:
   explicit held_page(std::byte* page)
       : fd_(static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC))),
-        to_(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+        to_(::mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
     uffdio_api api{UFFD_API, 0, 0};
     REQUIRE(sys::userfault_call(fd_, UFFDIO_API, &api));
-    REQUIRE(sys::userfault_register(fd_, to_, 4096, UFFDIO_REGISTER_MODE_MISSING));
+    REQUIRE(sys::userfault_register(fd_, to_, page_bytes, UFFDIO_REGISTER_MODE_MISSING));
     copier_ = std::thread([this, page] {
-      iovec from{page, 4096}, to{to_, 4096};
+      iovec from{page, page_bytes}, to{to_, page_bytes};
       copied_ = ::process_vm_readv(::getpid(), &to, 1, &from, 1, 0);
     });
     uffd_msg waits{};
@@ -303,11 +307,11 @@ class held_page {
   }
   /// How many bytes were copied.
   ssize_t let_go() {
-    uffdio_zeropage z{{sys::address_of(to_), 4096}, 0, 0};
+    uffdio_zeropage z{{sys::address_of(to_), page_bytes}, 0, 0};
     sys::userfault_call(fd_, UFFDIO_ZEROPAGE, &z);
     copier_.join();
     ::close(fd_);
-    ::munmap(to_, 4096);
+    ::munmap(to_, page_bytes);
     return copied_;
   }
 
@@ -329,7 +333,7 @@ class lingering_source : public memory_source {
     memory_source::load(b, part, frame, [this, frame, done = std::move(done)](const failure& f, std::uint64_t bytes) {
       after_.emplace_back([this, page = std::make_shared<held_page>(frame)] {
         testing::let_pass(std::chrono::milliseconds(5));  // nobody is told that the pager has found it held
-        wrong += page->let_go() != 4096;
+        wrong += page->let_go() != static_cast<ssize_t>(page_bytes);
       });
       done(f, bytes);
     });
@@ -345,13 +349,13 @@ class lingering_source : public memory_source {
 TEST_CASE("a block that was read past the page cache comes in though the kernel still holds its pages") {
   if (!kernel_faults_here()) return;
   constexpr std::size_t blocks = 20;
-  runtime rt(by_userfaultfd(16, 4096));
-  lingering_source source(blocks, 4096);
-  for (std::size_t i = 0; i < blocks * 512; ++i) source.as<std::uint64_t>()[i] = i;
+  runtime rt(by_userfaultfd(16, page_bytes));
+  lingering_source source(blocks, page_bytes);
+  for (std::size_t i = 0; i < blocks * page_words; ++i) source.as<std::uint64_t>()[i] = i;
   {
-    segment s(rt.pager(), {.name = "a", .block_bytes = 4096, .blocks = blocks, .writable = false}, source);
+    segment s(rt.pager(), {.name = "a", .block_bytes = page_bytes, .blocks = blocks, .writable = false}, source);
     std::size_t wrong = 0;
-    for (std::size_t i = 0; i < blocks * 512; i += 512) wrong += words(s)[i] != i;
+    for (std::size_t i = 0; i < blocks * page_words; i += page_words) wrong += words(s)[i] != i;
     CHECK(wrong == 0);
   }
   CHECK(source.wrong == 0);
@@ -365,9 +369,9 @@ TEST_CASE("of two threads that write one page at once none leaves a block modifi
   }
   constexpr std::size_t blocks = 4;
   const int count = testing::rounds(1500, 20'000);
-  runtime rt(by_userfaultfd(16, 8192));
-  memory_source source(blocks, 8192);
-  segment s(rt.pager(), {.name = "a", .block_bytes = 8192, .blocks = blocks}, source);
+  runtime rt(by_userfaultfd(16, 2 * page_bytes));
+  memory_source source(blocks, 2 * page_bytes);
+  segment s(rt.pager(), {.name = "a", .block_bytes = 2 * page_bytes, .blocks = blocks}, source);
   std::barrier together(3);
   std::vector<std::thread> threads;
   for (std::size_t t = 0; t < 2; ++t)
@@ -404,34 +408,34 @@ TEST_CASE("a move goes on behind pages that have moved without being counted") {
     if (fd >= 0) ::close(fd);
     return;
   }
-  constexpr std::size_t pages = 4, bytes = pages * 4096;
+  const std::size_t pages = 4, bytes = pages * page_bytes;
   std::byte* const from = sys::map(nullptr, bytes, PROT_READ | PROT_WRITE, sys::reserve_flags);
   std::byte* const to = sys::map(nullptr, bytes, PROT_READ | PROT_WRITE, sys::reserve_flags);
   REQUIRE((from && to && sys::userfault_register(fd, to, bytes, UFFDIO_REGISTER_MODE_MISSING)));
-  for (std::size_t i = 0; i < pages; ++i) from[i * 4096] = static_cast<std::byte>(i + 1);
+  for (std::size_t i = 0; i < bytes; ++i) from[i] = static_cast<std::byte>(i / page_bytes + 1);
   const auto move = [&](std::size_t n) { return sys::userfault_move_pages(fd, to, from, n, 0, [] {}); };
-  REQUIRE(move(2 * 4096) == 2 * 4096);
+  REQUIRE(move(2 * page_bytes) == 2 * page_bytes);
   CHECK(move(bytes) == bytes);
-  for (std::size_t i = 0; i < pages; ++i) CHECK(to[i * 4096] == static_cast<std::byte>(i + 1));
-  from[2 * 4096] = std::byte{9};  // a page at both places is not a moved one
+  for (std::size_t i = 0; i < pages; ++i) CHECK(to[i * page_bytes] == static_cast<std::byte>(i + 1));
+  std::memset(from + 2 * page_bytes, 9, page_bytes);  // a page at both places is not a moved one
   const std::size_t moved = move(bytes);
   const int error = errno;
-  CHECK((moved == 2 * 4096 && error == EEXIST));
-  CHECK(to[2 * 4096] == std::byte{3});
+  CHECK((moved == 2 * page_bytes && error == EEXIST));
+  CHECK(to[2 * page_bytes] == std::byte{3});
   sys::unmap(from, bytes);
   sys::unmap(to, bytes);
   ::close(fd);
 }
 
 TEST_CASE("more threads touch absent blocks than serve them") {
-  runtime rt(by_userfaultfd(200, 4096));
-  words_in_store store(2000, 4096);
-  segment s(rt.pager(), {.name = "a", .block_bytes = 4096, .blocks = 2000}, store.source);
+  runtime rt(by_userfaultfd(200, page_bytes));
+  words_in_store store(2000, page_bytes);
+  segment s(rt.pager(), {.name = "a", .block_bytes = page_bytes, .blocks = 2000}, store.source);
   std::vector<std::thread> threads;
   std::atomic<std::size_t> wrong{0};
   for (std::size_t t = 0; t < 100; ++t)
     threads.emplace_back([&, t] {
-      for (std::size_t b = t; b < 2000; b += 100) wrong += words(s)[b * 512] != b * 512;
+      for (std::size_t b = t; b < 2000; b += 100) wrong += words(s)[b * page_words] != b * page_words;
     });
   for (std::thread& t : threads) t.join();
   CHECK(wrong == 0);

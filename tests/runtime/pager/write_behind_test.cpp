@@ -10,15 +10,17 @@
 #include "runtime/pager/pager.hpp"
 #include "runtime/pager/segment.hpp"
 #include "support/memory_source.hpp"
+#include "support/page_units.hpp"
 
 using namespace ooc;
 using namespace ooc::detail;
 using ooc::test::memory_source;
+using ooc::testing::mib;
 
 namespace {
 
-constexpr std::uint64_t budget = 8_MiB;
-constexpr std::size_t bytes_of_block = 256_KiB;
+const std::uint64_t budget = 8 * mib;
+const std::size_t bytes_of_block = 64 * page_bytes;
 
 /// An array of `1 / ratio` times the memory, which is used by `next`, a function that gives the next element.
 struct updated_array {
@@ -72,7 +74,7 @@ class next_element {
       }
       case order::columns: break;
     }
-    constexpr std::size_t row = 8 * grain_bytes / 8;
+    const std::size_t row = 8 * grain_bytes / 8;
     at_ += row;
     if (at_ >= count_) at_ = (at_ % row + 64) % row;
     return at_;
