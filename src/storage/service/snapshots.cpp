@@ -109,6 +109,7 @@ std::string snapshot_path(std::string_view path, std::string_view name) {
 std::vector<entry> make_snapshots(store_core& store, std::span<const std::string> paths, std::string_view name,
                                   const snapshot_options& options) {
   check_name(name);
+  if (paths.empty()) refuse("a snapshot is of one array at least");
   if (std::set(paths.begin(), paths.end()).size() != paths.size()) refuse("an array is given twice");
   for (int i = 0; i < most_attempts; ++i) {
     const std::vector<opened_file> files = open_together(store, paths);

@@ -104,6 +104,7 @@ TEST_CASE("what cannot be a snapshot is refused by its name, and none is left") 
   refused({"u", "plain"}, "x", "'plain': it was made without commits");
   refused({"u", "none"}, "x", "none");
   refused({"u", "u"}, "x", "given twice");
+  refused({}, "x", "one array at least");
   refused({"u"}, "", "cannot name a snapshot");
   refused({"u"}, "a/b", "'a/b' cannot name a snapshot");
   t.s.snapshot(std::vector<std::string>{"v"}, "x", {.copy = true});
