@@ -137,11 +137,12 @@ class replayed_array {
   void divide(pager_state& state, disk_model& disk, const array_shape& a) OOC_REQUIRES(pager_mutex) {
     grain_source_ = std::make_unique<timed_source>(disk, a.bytes, grain_bytes);
     grain_table_ = std::make_unique<pages>(a.bytes / grain_bytes * sizeof(block));
-    blocks_on_page_ = std::make_unique<pages>(a.bytes / grain_bytes * sizeof(block) / ooc::page_bytes + 1);
+    blocks_on_page_ = std::make_unique<pages>((a.bytes / grain_bytes * sizeof(block) / ooc::page_bytes + 1) *
+                                              sizeof *grains.blocks_on_page);
     set(grains, a, grain_bytes, *grain_source_, *grain_table_);
     grains.parent = &blocks;
     grains.grains_in_block = a.block_bytes / grain_bytes;
-    grains.blocks_on_page = reinterpret_cast<std::uint8_t*>(blocks_on_page_->at());
+    grains.blocks_on_page = reinterpret_cast<std::uint16_t*>(blocks_on_page_->at());
     grains.cls = &state.memory.pool().class_for_grains(grain_bytes, *state.memory.mapping_of_grains());
     grains.past.expect_columns_of(a.element_bytes);
     blocks.grains = &grains;
