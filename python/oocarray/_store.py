@@ -124,7 +124,7 @@ class Store:
         """Makes a folder; `parents`: those above, too, and one that exists is no error."""
         self._core.mkdir(path_text(path), parents, small_count(mode, "mode"))
 
-    def snapshot(self, *paths: Path, name: str, copy: bool = False) -> "List[str]":
+    def snapshot(self, *paths: Path, name: str, copy: bool = False) -> List[str]:
         """Keeps what arrays with commits have in their last one, all as at one moment; returns the paths.
 
         Each is kept as an array ``path@name`` without commits that is there to be read.  It shares the space of what stays

@@ -64,6 +64,8 @@ class task_rounds {
       if (round_.load(std::memory_order_acquire) != round) return;
 #if defined(__x86_64__)
       __builtin_ia32_pause();
+#elif defined(__aarch64__)
+      asm volatile("yield" ::: "memory");
 #endif
     }
     round_.wait(round, std::memory_order_acquire);

@@ -97,6 +97,18 @@ touch kind_of_access([[maybe_unused]] const void* context) noexcept {
 #if defined(__x86_64__)
   const auto* u = static_cast<const ucontext_t*>(context);
   return u->uc_mcontext.gregs[REG_ERR] & 2 ? touch::write : touch::read;
+#elif defined(__aarch64__)
+  // The kernel's records: one of them has the exception's syndrome, with a bit for "write, not read".
+  constexpr std::uint64_t write_not_read = 1 << 6;
+  const auto& records = static_cast<const ucontext_t*>(context)->uc_mcontext.__reserved;
+  for (std::size_t at = 0; at + sizeof(esr_context) <= sizeof records;) {
+    const auto* const head = reinterpret_cast<const _aarch64_ctx*>(records + at);
+    if (head->magic == ESR_MAGIC)
+      return reinterpret_cast<const esr_context*>(head)->esr & write_not_read ? touch::write : touch::read;
+    if (head->magic == 0 || head->size == 0) break;
+    at += head->size;
+  }
+  return touch::unknown;
 #else
   return touch::unknown;
 #endif
@@ -105,6 +117,8 @@ touch kind_of_access([[maybe_unused]] const void* context) noexcept {
 std::uintptr_t instruction_of([[maybe_unused]] const void* context) noexcept {
 #if defined(__x86_64__)
   return static_cast<std::uintptr_t>(static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
+#elif defined(__aarch64__)
+  return static_cast<const ucontext_t*>(context)->uc_mcontext.pc;
 #else
   return 0;
 #endif
@@ -116,6 +130,8 @@ std::uintptr_t last_fault([[maybe_unused]] const void* context) noexcept {
   constexpr greg_t page_fault = 14;
   const greg_t* const r = static_cast<const ucontext_t*>(context)->uc_mcontext.gregs;
   return r[REG_TRAPNO] == page_fault ? static_cast<std::uintptr_t>(r[REG_CR2]) : 0;
+#elif defined(__aarch64__)
+  return static_cast<const ucontext_t*>(context)->uc_mcontext.fault_address;
 #else
   return 0;
 #endif
