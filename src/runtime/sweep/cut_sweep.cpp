@@ -7,11 +7,11 @@
 #include "runtime/array/local_array.hpp"
 #include "runtime/ranks/shared_array.hpp"
 #include "runtime/sweep/wave_rings.hpp"
-#include "storage/layout/file_shape.hpp"
 
 namespace ooc::detail {
 namespace {
 
+constexpr std::uint64_t chunk_bytes = 4096;          // what nodes read and write at least
 constexpr std::uint64_t cost_of_request = 16 << 10;  // bytes that a disk transfers meanwhile
 constexpr std::uint64_t cost_of_part_of_chunk = 8 << 10;
 constexpr std::uint64_t cost_of_round = 512 << 10;  // threads that wait for each other
@@ -25,8 +25,7 @@ std::vector<std::size_t> cut_sweep::units() const {
   const std::size_t pieces = request_.values ? geometry_.piece_rows() : 1;
   std::size_t chunks = 1;
   for (const sweep_field& f : request_.fields)
-    chunks = std::lcm(chunks,
-                      storage::chunk_size / std::gcd(storage::chunk_size, geometry_.row_elements() * f.element_size));
+    chunks = std::lcm(chunks, chunk_bytes / std::gcd(chunk_bytes, geometry_.row_elements() * f.element_size));
   const std::size_t both = std::lcm(pieces, chunks);
   if (both == pieces) return {pieces};
   return {both, pieces};
@@ -96,8 +95,7 @@ cut_choice cut_sweep::described(std::size_t levels, std::size_t group, std::size
   bytes += (rows + c.parts * (levels + 1) * cut.radius()) * (slabs + 2 * ghosts) * more;
   const std::uint64_t arrays = 2 * request_.fields.size() + request_.coefficients.size() + 2;
   bytes += c.parts * times * (arrays * cost_of_request + cost_of_round);
-  if (unit * row % storage::chunk_size != 0)
-    bytes += c.parts * slabs * 2 * request_.fields.size() * cost_of_part_of_chunk;
+  if (unit * row % chunk_bytes != 0) bytes += c.parts * slabs * 2 * request_.fields.size() * cost_of_part_of_chunk;
   c.cost = (steps + levels - 1) / levels * bytes;
   return c;
 }

@@ -13,7 +13,7 @@
 #include "runtime/pager/segment.hpp"
 #include "runtime/policy/grain_choice.hpp"
 #include "support/memory_source.hpp"
-#include "support/page_units.hpp"
+#include "support/pager_words.hpp"
 #include "support/pauses.hpp"
 #include "support/random_seed.hpp"
 #include "support/resident_bytes.hpp"

@@ -9,7 +9,6 @@
 #include <thread>
 
 #include "runtime/blocks/frame_pool.hpp"
-#include "support/page_units.hpp"
 #include "support/pager_words.hpp"
 #include "support/pauses.hpp"
 #include "support/soon.hpp"

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <thread>
 
-#include "support/page_units.hpp"
 #include "support/pager_words.hpp"
 #include "support/pauses.hpp"
 #include "support/soon.hpp"

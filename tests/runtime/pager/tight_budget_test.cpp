@@ -11,7 +11,6 @@
 #include <thread>
 
 #include "runtime/blocks/frame_needs.hpp"
-#include "support/page_units.hpp"
 #include "support/pager_words.hpp"
 
 using namespace ooc;

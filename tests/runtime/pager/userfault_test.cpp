@@ -19,7 +19,6 @@
 #include "runtime/blocks/userfault_calls.hpp"
 #include "runtime/blocks/userfault_mapping.hpp"
 #include "support/other_user.hpp"
-#include "support/page_units.hpp"
 #include "support/pager_words.hpp"
 #include "support/pauses.hpp"
 #include "support/rounds.hpp"

@@ -10,7 +10,7 @@
 #include "runtime/pager/pager.hpp"
 #include "runtime/pager/segment.hpp"
 #include "support/memory_source.hpp"
-#include "support/page_units.hpp"
+#include "support/pager_words.hpp"
 
 using namespace ooc;
 using namespace ooc::detail;
