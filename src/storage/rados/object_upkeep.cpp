@@ -154,8 +154,7 @@ class upkeep {
 
   /// Objects share no space with others.
   failure clone() const {
-    if (!call_.copies)
-      return failed(-EOPNOTSUPP, "objects of a pool share no space; copied (--copy) it takes its space again");
+    if (!call_.copies) return failed(-EOPNOTSUPP, "whose objects can share no space (--copy copies them)");
     const auto objects = snapshots_.open(file_);
     file_object now;
     if (const int rc = find(now); rc < 0) return failed(rc);
