@@ -136,9 +136,9 @@ class store {
   /// `path@name` without commits that is there to be read.  It shares the space of what stays as it is, and programs
   /// go on writing and committing meanwhile.  Attributes tell what it is: `ooc.snapshot_of`, and `ooc.commit.KEY` for
   /// what was given with the commit.  Durable when it returns.  Where it throws before all are complete, none is left.
-  /// Throws usage_error (errc::invalid_request) for what has no commit, (EEXIST)
-  /// where there is one of that name, (errc::busy) where commits follow one another too fast; io_error
-  /// (EOPNOTSUPP) where a node's file system cannot share and nobody said `copy`, and of stores in RADOS.
+  /// Throws usage_error (errc::invalid_request) for what has no commit, (EEXIST) where there is one of that name,
+  /// (errc::busy) where commits follow one another too fast; io_error (EOPNOTSUPP) without `copy`, where a node's file
+  /// system shares no space, as objects in RADOS do not.
   std::vector<store_entry> snapshot(std::span<const std::string> paths, std::string_view name,
                                     const snapshot_options& options = {}) const;
 

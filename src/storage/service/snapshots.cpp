@@ -18,6 +18,10 @@ void check_name(std::string_view name) {
     refuse("'" + std::string(name) + "' cannot name a snapshot: a name is not empty and has no '/', '@' or zero byte");
 }
 
+std::string snapshot_path(std::string_view path, std::string_view name) {
+  return std::string(path) + "@" + std::string(name);
+}
+
 bool is_as_before(metadata_service& metadata, const entry& e) {
   const entry now = metadata.find(e.id, true);
   return now.commit && now.commit->number == e.commit->number;
@@ -101,10 +105,6 @@ std::vector<entry> try_to_make(store_core& store, std::span<const opened_file> f
 }
 
 }  // namespace
-
-std::string snapshot_path(std::string_view path, std::string_view name) {
-  return std::string(path) + "@" + std::string(name);
-}
 
 std::vector<entry> make_snapshots(store_core& store, std::span<const std::string> paths, std::string_view name,
                                   const snapshot_options& options) {

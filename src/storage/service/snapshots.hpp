@@ -11,9 +11,6 @@
 
 namespace ooc::storage {
 
-/// The path of snapshot `name` of what is at `path`.
-std::string snapshot_path(std::string_view path, std::string_view name);
-
 /// store::snapshot(), for these paths of arrays with commits.
 std::vector<entry> make_snapshots(store_core& store, std::span<const std::string> paths, std::string_view name,
                                   const snapshot_options& options);

@@ -39,8 +39,8 @@ enum class frame_kind : std::uint8_t {
   prepare = 29,       ///< the first half of a commit
   roll_back = 30,     ///< what came after the last commit is forgotten
   find_changes = 31,  ///< what a commit has that an earlier one had not
-  trim = 33,          ///< what the commit before had and the last one has not goes
   clone = 32,         ///< another file gets the bytes of a commit, and shares their space
+  trim = 33,          ///< what the commit before had and the last one has not goes
 
   metadata = 48,  ///< a call of the metadata service
   enlist = 49,    ///< an I/O server tells the metadata server where it is
