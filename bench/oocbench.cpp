@@ -65,6 +65,7 @@ struct command {
   std::string memory;
   unsigned rounds = 0;
   unsigned nodes = 0;
+  unsigned clients = 0;
   unsigned ranks = 0;
   double seconds = 0;
   std::vector<std::string> only;
@@ -77,15 +78,15 @@ struct command {
 bool parse(int argc, char** argv, command& c) {
   po::options_description shown(
       "oocbench CASE [options]\n\nCASE is `list`, `all`, or one of the cases that `list` shows.\n\nOptions");
-  int rounds = 0, nodes = 0, ranks = 0;
+  int rounds = 0, nodes = 0, ranks = 0, clients = 0;
   shown.add_options()("help,h", "this text")("json", "one JSON object as the last line")(
       "dir,d", po::value(&c.dir)->value_name("DIR"), "scratch folder on the disk to measure (default: below /var/tmp)")(
       "memory,m", po::value(&c.memory)->value_name("SIZE"), "memory budget, e.g. 256M (default: the case's own)")(
       "rounds,r", po::value(&rounds)->value_name("N"), "pairs of runs (default: the case's own)")(
       "nodes,n", po::value(&nodes)->value_name("N"),
-      "I/O servers of the served store: for `store` and `patterns` (default: 4), and for `collective` to run "
-      "on one")("seconds,s", po::value(&c.seconds)->value_name("S"),
-                "time after which a run of `patterns` stops (default: 2.5)")(
+      "I/O servers of the served store: for `store` and `patterns` (default: 4), for `scale` (100), and for "
+      "`collective` to run on one")("clients", po::value(&clients)->value_name("N"), "of `scale` (default: 1000)")(
+      "seconds,s", po::value(&c.seconds)->value_name("S"), "time after which a run of `patterns` stops (default: 2.5)")(
       "ranks", po::value(&ranks)->value_name("N"), "MPI ranks, for cases that use them (default: 4)")(
       "only", po::value(&c.only)->value_name("NAME"),
       "one of the rows of `patterns` or `policy`, or of `algorithms`: sweep, wave, passes, sort, multiply; may be "
@@ -111,8 +112,11 @@ bool parse(int argc, char** argv, command& c) {
   }
   if (given.count("rounds") && (rounds < 1 || rounds > 1000))
     throw bad_option("--rounds " + std::to_string(rounds) + ": expected 1 to 1000");
-  if (given.count("nodes") && (nodes < 1 || nodes > 64))
-    throw bad_option("--nodes " + std::to_string(nodes) + ": expected 1 to 64");
+  if (given.count("nodes") && (nodes < 1 || nodes > 1024))
+    throw bad_option("--nodes " + std::to_string(nodes) + ": expected 1 to 1024");
+  if (given.count("clients") && (clients < 1 || clients > 10'000))
+    throw bad_option("--clients " + std::to_string(clients) + ": expected 1 to 10000");
+  c.clients = static_cast<unsigned>(clients);
   c.nodes = static_cast<unsigned>(nodes);
   c.rounds = static_cast<unsigned>(rounds);
   if (given.count("ranks") && (ranks < 1 || ranks > 1000))
@@ -137,6 +141,7 @@ int run(int argc, char** argv) {
   if (!c.memory.empty()) o.memory = bytes_of(c.memory);
   o.rounds = c.rounds;
   o.nodes = c.nodes;
+  o.clients = c.clients;
   o.ranks = c.ranks;
   o.seconds = c.seconds;
   o.only = c.only;

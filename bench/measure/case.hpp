@@ -22,6 +22,7 @@ struct options {
   unsigned nodes = 0;                 ///< I/O servers of a served store; 0: the case's own
   std::string url{};                  ///< of the store, for cases on ranks and in RADOS
   double seconds = 0;                 ///< that a run may take, for cases that bound it; 0: the case's own
+  unsigned clients = 0;               ///< of `scale`; 0: its own
   unsigned ranks = 0;                 ///< of cases that run on several; 0: the case's own
   std::vector<std::string> only{};    ///< rows of a case that has many, or parts of one; empty: all
   std::vector<std::string> traces{};  ///< recordings that `policy` replays; empty: the generated ones
@@ -54,6 +55,7 @@ json run_policy(const options& o);
 json run_in_place(const options& o);
 json run_commit(const options& o);
 json run_mount(const options& o);
+json run_scale(const options& o);
 
 inline constexpr bench_case cases[] = {
     {"resident", "what does an element cost when everything is in memory?", run_resident},
@@ -71,6 +73,7 @@ inline constexpr bench_case cases[] = {
     {"policy", "what do the pager's choices come to beside textbook replacement?", run_policy},
     {"in_place", "what does a file cost that is used where it lies, beside an imported one?", run_in_place},
     {"commit", "what do commits cost beside durable write-back, and beside copying everything?", run_commit},
+    {"scale", "what do many clients of many servers take, and how long do they wait?", run_scale},
 #ifdef OOC_BENCH_MOUNT
     {"mount", "what does a mounted store cost beside ooc::file and a mount of files in memory?", run_mount},
 #endif

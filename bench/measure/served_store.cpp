@@ -1,7 +1,10 @@
 #include "measure/served_store.hpp"
 
+#include <signal.h>
+
 #include <cstdio>
 
+#include "cluster/background_server.hpp"
 #include "cluster/local_cluster.hpp"
 #include "oocarray/error.hpp"
 
@@ -13,7 +16,7 @@ served_store::served_store(std::filesystem::path dir, unsigned nodes) : dir_(std
   ooc::cluster::cluster_settings s;
   s.nodes = nodes;
   s.port = 0;
-  url_ = ooc::cluster::local_cluster(dir_).up(s, 30s).url;
+  url_ = ooc::cluster::local_cluster(dir_).up(s, 60s).url;
 }
 
 served_store::served_store(std::filesystem::path dir, unsigned nodes, const std::string& key, bool encrypt,
@@ -34,6 +37,18 @@ served_store::~served_store() {
   } catch (const ooc::error& e) {
     std::fprintf(stderr, "oocbench: %s\n", e.what());
   }
+}
+
+int served_store::pid(const std::string& server) const {
+  return ooc::cluster::background_server(dir_, server).running().value_or(0);
+}
+
+void served_store::restart_metadata() {
+  ooc::cluster::background_server metad(dir_, "metad");
+  ::kill(pid("metad"), SIGKILL);
+  metad.wait_stopped(std::chrono::steady_clock::now() + 10s);
+  ooc::cluster::local_cluster c(dir_);
+  (void)c.up(c.recorded().value(), 60s);
 }
 
 }  // namespace bench

@@ -18,6 +18,11 @@ class served_store {
   served_store(const served_store&) = delete;
   served_store& operator=(const served_store&) = delete;
 
+  /// Of "metad", "iod-0", "iod-1", ...
+  int pid(const std::string& server) const;
+  /// Kills the metadata server and starts it again.
+  void restart_metadata();
+
   const std::string& url() const noexcept { return url_; }
 
  private:

@@ -110,6 +110,7 @@ void call_handler::answer(question& q, const Call& c) {
   if constexpr (std::is_same_v<Call, calls::set_size>) require_lease(q, c.id, lease_kind::size);
   // Who has written since the caller lost it must not find his bytes in the caller's commit.
   if constexpr (std::is_same_v<Call, calls::roll_back>) require_lease(q, c.id, lease_kind::exclusive_writer);
+  if constexpr (std::is_same_v<Call, calls::take_over>) require_lease(q, c.of, lease_kind::exclusive_writer);
   if constexpr (std::is_same_v<Call, calls::decide>)
     for (const auto& f : c.files) require_lease(q, f.id, lease_kind::exclusive_writer);
   q.reply.answer = q.as.answer(c);
@@ -136,6 +137,7 @@ void call_handler::add_capability(question& q, const Call& c) {
     if (!c.file.finished) give_capability(q, *e, maker_rights);
   if constexpr (std::is_same_v<Call, calls::remove>)
     if (e->kind == storage::entry_kind::file && e->names == 0) give_capability(q, *e, right_remove);
+  if constexpr (std::is_same_v<Call, calls::take_over>) give_capability(q, *e, right_remove);
 }
 
 void call_handler::give_capability(question& q, const entry& e, std::uint32_t rights) {
@@ -171,6 +173,7 @@ void call_handler::answer(question& q, const calls::capability& c) {
   }
   if (made && made->by_caller) return give_capability(q, made->meta, c.rights & maker_rights);
   entry e = made ? made->meta : q.as.find(c.id);
+  if (e.id != c.id) refuse(ENOENT, "file number " + std::to_string(c.id) + " has got other stripe objects");
   if (e.commit) e.size = std::max(e.size, q.as.find(c.id, true).size);  // for who reads the last commit
   const bool resizes = (c.rights & right_resize) != 0;
   const std::uint32_t wanted = resizes ? right_write : c.rights & (right_read | right_write);
@@ -199,14 +202,14 @@ void call_handler::answer(question& q, const wire::take_lease& c) {
   // A client whose size lease has ended is in the middle of a change of the size, and others may have changed it
   // since.
   const bool lost = q.again && c.kind == lease_kind::size && !leases_.has(q.from.client, c.number);
-  lease.granted = !lost && leases_.take(q.from.client, c.number, c.file, c.kind);
+  lease.granted = !lost && leases_.take(q.from.client, c.number, e.id, c.kind);
   if (lease.granted) {
     lease.owes_fence = c.kind == lease_kind::size && leases_.owes_fence(e.id, e.generation);
     return;
   }
   // The one that keeps the caller waiting longest: one that is there, else the last to end.
   std::optional<storage::claim_holder> longest;
-  for (const client_key& other : leases_.in_the_way(c.file, c.kind)) {
+  for (const client_key& other : leases_.in_the_way(e.id, c.kind)) {
     storage::claim_holder h = described_(other);
     const bool longer = !longest || (longest->ends.count() != 0 && (h.ends.count() == 0 || h.ends > longest->ends));
     if (longer) longest = std::move(h);

@@ -31,7 +31,8 @@ int run(int argc, char** argv) {
                 "where the metadata are kept; made into a store if missing or empty")(
       "listen", po::value<std::vector<std::string>>()->composing(),
       "ADDRESS:PORT, [IPv6]:PORT or unix:/PATH; several may be given (default 127.0.0.1:7420)")(
-      "nodes", po::value<std::uint32_t>()->default_value(0), "number of I/O servers; needed when the store is made")(
+      "nodes", po::value<std::uint32_t>()->default_value(0),
+      "number of I/O servers; needed when the store is made, and when it is to have more")(
       "database", po::value<std::string>(),
       "rados:POOL[/NAMESPACE]: the metadata are there, beside the bytes, in RADOS (Ceph), and the folder has only the "
       "server's keys; of several such servers one serves, and the others wait to take its place")(

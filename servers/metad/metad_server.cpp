@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
@@ -13,6 +14,7 @@
 #include "daemon/admission.hpp"
 #include "daemon/clock.hpp"
 #include "metad/metad_metrics.hpp"
+#include "storage/namespace/placement_rows.hpp"
 #include "storage/wire/metadata_calls.hpp"
 #include "storage/wire/metadata_messages.hpp"
 
@@ -201,8 +203,10 @@ std::string metad_server::cluster(const session& asker) const {
   pb::Cluster reply;
   reply.set_asker(asker.number());
   reply.set_store_uuid(folder_.store_uuid());
+  const storage::node_list retired = storage::nodes_in(calls_.database(), storage::retired_key);
   for (const node_table::state& s : nodes_.states()) {
     pb::NodeState& n = *reply.add_nodes();
+    n.set_retired(std::ranges::find(retired, s.known.node) != retired.end());
     n.set_node(s.known.node);
     n.set_node_uuid(s.known.uuid);
     for (const std::string& a : s.known.addresses) n.add_addresses(a);

@@ -1,5 +1,7 @@
 #include "metad/metadata_folder.hpp"
 
+#include <spdlog/spdlog.h>
+
 #include <cerrno>
 #include <fstream>
 #include <utility>
@@ -10,6 +12,7 @@
 #include "storage/base/durable_file.hpp"
 #include "storage/base/refuse.hpp"
 #include "storage/namespace/metadata_schema.hpp"
+#include "storage/namespace/placement_rows.hpp"
 #include "storage/wire/capability.hpp"
 
 namespace ooc::metad {
@@ -35,9 +38,12 @@ metadata_folder::metadata_folder(fs::path folder, std::uint32_t nodes, storage::
   if (!fs::exists(folder_ / identity_name)) make(nodes, owner);
   servers::close_to_others(folder_);
   read();
-  if (nodes != 0 && nodes != nodes_)
+  if (nodes != 0 && nodes < nodes_)
     refuse_folder(folder_.native(), "is that of a store with " + std::to_string(nodes_) + " nodes, not " +
-                                        std::to_string(nodes) + "; the number is chosen when a store is made");
+                                        std::to_string(nodes) +
+                                        "; a store gets more nodes, and never fewer: `ooc "
+                                        "drain` empties those that are to go");
+  if (nodes > nodes_) grow(nodes);
 }
 
 metadata_folder::metadata_folder(fs::path folder, const database_elsewhere& elsewhere)
@@ -73,15 +79,29 @@ void metadata_folder::make(std::uint32_t nodes, storage::credentials owner) {
     refuse_folder(folder_.native(), "holds no store yet: say how many I/O servers it shall have (--nodes)");
   servers::close_to_others(folder_);
   const std::string uuid = storage::new_uuid();
-  storage::write_durably(folder_ / unfinished_name, std::string(identity_name) + " " +
-                                                        std::to_string(storage::disk_format_version) + "\nstore " +
-                                                        uuid + "\nnodes " + std::to_string(nodes) + "\n");
+  storage::write_durably(folder_ / unfinished_name, identity(uuid, nodes));
   storage::sync_folder(folder_);
   storage::make_metadata_database(database(), uuid, owner);
   const wire::capability_signer makes_the_key(signing_key());
   storage::sync_folder(folder_);
   fs::rename(folder_ / unfinished_name, folder_ / identity_name);
   storage::sync_folder(folder_);
+}
+
+// First the entries, which say of each file where it lies, so that it is found whatever the number of nodes.
+void metadata_folder::grow(std::uint32_t nodes) {
+  storage::note_growth_of_store(database(), uuid_, nodes_);
+  const fs::path next = folder_ / (std::string(identity_name) + ".next");
+  storage::write_durably(next, identity(uuid_, nodes));
+  fs::rename(next, folder_ / identity_name);
+  storage::sync_folder(folder_);
+  spdlog::info("the store has {} nodes from now on, instead of {}", nodes, nodes_);
+  nodes_ = nodes;
+}
+
+std::string metadata_folder::identity(const std::string& uuid, std::uint32_t nodes) const {
+  return std::string(identity_name) + " " + std::to_string(storage::disk_format_version) + "\nstore " + uuid +
+         "\nnodes " + std::to_string(nodes) + "\n";
 }
 
 void metadata_folder::read() {

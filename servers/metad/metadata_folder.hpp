@@ -26,9 +26,9 @@ struct database_elsewhere {
 class metadata_folder {
  public:
   /// Opens the folder, or makes it into that of a new store with `nodes` I/O servers and a root
-  /// folder of `owner`, if it is missing or empty.  `nodes` 0: the folder must be there already.
-  /// Throws usage_error where it is something else, has another number of nodes, or is in use;
-  /// io_error where it cannot be used.
+  /// folder of `owner`, if it is missing or empty.  `nodes` 0: the folder must be there already.  A store that has
+  /// fewer nodes gets as many as are missing: new files lie on them, too, and those that are there stay where they are.
+  /// Throws usage_error where it is something else, has more nodes, or is in use; io_error where it cannot be used.
   metadata_folder(std::filesystem::path folder, std::uint32_t nodes, storage::credentials owner);
   /// The folder of a server of such a store, which has no I/O servers; made where it is missing.  Throws the same.
   metadata_folder(std::filesystem::path folder, const database_elsewhere& elsewhere);
@@ -45,6 +45,8 @@ class metadata_folder {
 
  private:
   void make(std::uint32_t nodes, storage::credentials owner);
+  void grow(std::uint32_t nodes);
+  std::string identity(const std::string& uuid, std::uint32_t nodes) const;
   void read();
 
   std::filesystem::path folder_;

@@ -32,7 +32,9 @@ std::map<std::string, std::string> own_attributes(const entry& e) {
   std::map<std::string, std::string> all;
   if (e.kind != entry_kind::file) return all;
   const std::string own(own_space);
-  all[own + "striping"] = numbers({e.striping.sn, e.striping.nn, e.striping.sf});
+  std::vector<std::uint64_t> striping = {e.striping.sn, e.striping.nn, e.striping.sf};
+  striping.insert(striping.end(), e.nodes.begin(), e.nodes.end());
+  all[own + "striping"] = numbers(striping);
   if (!e.array.element_type.empty()) all[own + "type"] = e.array.element_type;
   if (e.array.extents.empty()) return all;
   all[own + "shape"] = numbers(e.array.extents);
@@ -103,18 +105,20 @@ std::vector<std::uint64_t> numbers_of(std::string_view text) {
 }
 
 /// How the bytes of a file are kept, as long as it has none; its shape makes it an array.
-int set_own(file_system& fs, file_id id, std::string_view key, std::string_view value) {
+int set_own(file_system& fs, file_id id, std::string_view key, std::string value) {
   auto& core = fs.core();
   if (key != "striping" && key != "type" && key != "shape") return EPERM;
   auto lock = fs.metadata().lock_size(id);
   const entry e = fs.metadata().lookup(id);
   if (e.kind != entry_kind::file || allocated_size(e) != 0 || !e.array.extents.empty()) return EPERM;
   if (key == "striping") {
-    ooc::striping s;
-    unsigned long long sf = 0;
-    if (std::sscanf(std::string(value).c_str(), "%u,%u,%llu", &s.sn, &s.nn, &sf) != 3 || s.sn >= core.nodes().size() ||
-        s.nn > core.nodes().size())
-      return EINVAL;
+    const std::vector<std::uint64_t> n = numbers_of(value);
+    const std::size_t nodes = core.nodes().size();
+    if (n.size() < 3 || (n.size() > 3 && n.size() != 3 + n[1]) || n[0] >= nodes || n[1] > nodes) return EINVAL;
+    if (std::any_of(n.begin() + 3, n.end(), [&](std::uint64_t node) { return node >= nodes; })) return EINVAL;
+    // The first nodes again, after the last one, are said in full.
+    for (std::uint64_t i = 0; n.size() == 3 && n[0] + n[1] > nodes && i < n[1]; ++i)
+      value += "," + std::to_string((n[0] + i) % nodes);
   }
   if (key != "shape") {
     fs.metadata().set_attribute(id, "ooc." + std::string(key), value);

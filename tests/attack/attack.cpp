@@ -52,6 +52,7 @@ constexpr std::array kinds{
     kind{"delayed_packets", delayed_packets, 3, seconds(120)},  kind{"killed_ranks", killed_ranks, 4, seconds(400)},
     kind{"forging_clients", forging_clients, 3, seconds(180)},  kind{"revoked_keys", revoked_keys, 2, seconds(400)},
     kind{"shared_files", shared_files, 8, seconds(240)},        kind{"commits", commits, 8, seconds(400)},
+    kind{"moved_files", moved_files, 6, seconds(400)},
 };
 
 struct settings {

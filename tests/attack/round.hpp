@@ -94,5 +94,6 @@ void forging_clients(round& r);
 void revoked_keys(round& r);
 void shared_files(round& r);
 void commits(round& r);
+void moved_files(round& r);
 
 }  // namespace ooc::attack

@@ -31,7 +31,7 @@ struct tally {
 
 /// Plain atomics, so that a process may be killed at any time.
 struct totals {
-  tally kinds[16];
+  tally kinds[24];
   std::atomic<std::uint64_t> runs{0};  ///< of the driver; more than one in a file that is kept
   std::atomic<std::uint64_t> seed{0};  ///< of the first one, with which the others go on
   std::atomic<std::uint64_t> rounds{0};

@@ -18,9 +18,10 @@ namespace ooc::tool {
 namespace {
 
 constexpr std::array commands{
-    &init,        &ls,           &stat,         &du,   &cat,   &mkdir, &mv,     &rm,     &cp,           &snapshot,
-    &truncate,    &import_array, &export_array, &attr, &chmod, &chown, &info,   &verify, &replace_node, &up,
-    &down,        &ping,         &df,           &top,  &start, &stop,  &keygen, &revoke,
+    &init,        &ls,           &stat,         &du,           &cat,          &mkdir,          &mv,     &rm,
+    &cp,          &snapshot,     &truncate,     &import_array, &export_array, &attr,           &chmod,  &chown,
+    &info,        &verify,       &replace_node, &add_node,     &drain,        &restripe_files, &up,     &down,
+    &ping,        &df,           &top,          &start,        &stop,         &keygen,         &revoke,
 #ifdef OOCARRAY_PICTURE
     &picture,
 #endif

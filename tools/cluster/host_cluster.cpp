@@ -78,13 +78,24 @@ std::string host_cluster::stop(const host_server& s, std::chrono::seconds patien
   return s.name + (ran ? " stopped" : " was not running");
 }
 
+/// The metadata server that runs was started before the store got the last ones of these servers.
+bool host_cluster::knows_fewer_nodes() const {
+  asker who = asker::with_key(options_.key, options_.encrypt);
+  who.patience = 1s;
+  try {
+    return ask_cluster(servers_.front().addresses.front(), who).nodes.size() < servers_.size() - 1;
+  } catch (const error&) {
+    return false;  // it does not run
+  }
+}
+
 host_cluster::started host_cluster::up(std::chrono::seconds patience, std::optional<unsigned> forget) {
   if (forget && *forget + 1 >= servers_.size())
     throw usage_error(errc::invalid_request, "--forget-node " + std::to_string(*forget) +
                                                  ": the store has nodes 0 to " + std::to_string(servers_.size() - 2));
   const auto deadline = steady_clock::now() + patience;
   started done;
-  if (forget) (void)stop(servers_.front(), patience);
+  if (forget || knows_fewer_nodes()) (void)stop(servers_.front(), patience);
   std::vector<const host_server*> found;  // running when they were to be started
   for (const host_server& s : servers_) {
     std::vector<std::string> more;

@@ -44,6 +44,7 @@ class host_cluster {
 
  private:
   std::vector<std::string> arguments(const host_server& s) const;
+  bool knows_fewer_nodes() const;
   std::string start(const host_server& s, const std::vector<std::string>& more = {}) const;
   std::string stop(const host_server& s, std::chrono::seconds patience) const;
 

@@ -175,12 +175,13 @@ class bringing_up {
         iod_(find_program("ooc-iod")),
         who_(asker::with_key(s.key, s.encrypt)),
         new_(!fs::exists(dir_ / "metad" / metad_identity)),
-        given_up_(s.nodes + 1) {
+        given_up_(s.nodes + 1),
+        retired_(s.nodes + 1) {
     who_.patience = 1s;
   }
 
   local_cluster::started run(steady_clock::time_point deadline) {
-    if (forget_ && all_[0].ask_to_stop()) all_[0].wait_stopped(steady_clock::now() + 60s);
+    if ((forget_ || knows_fewer_nodes()) && all_[0].ask_to_stop()) all_[0].wait_stopped(steady_clock::now() + 60s);
     try {
       wait(deadline, [&] { return metadata_answers(); });
       leave_out_missing_folders();
@@ -224,6 +225,16 @@ class bringing_up {
                     (dir_ / "log").string() + "'");
   }
 
+  /// The metadata server that runs has been started before the store was to get further ones.
+  bool knows_fewer_nodes() const {
+    if (!all_[0].running()) return false;
+    try {
+      return ask_cluster(address(), who_).nodes.size() < settings_.nodes;
+    } catch (const error&) {
+      return false;  // it is looked at when it answers
+    }
+  }
+
   bool metadata_answers() {
     start(0);
     const pulse p = ping_metadata(address(), who_);
@@ -235,6 +246,8 @@ class bringing_up {
   void leave_out_missing_folders() {
     const storage::cluster_info known = ask_cluster(address(), who_);
     for (unsigned i = 0; i < settings_.nodes && i < known.nodes.size(); ++i) {
+      if (known.nodes[i].retired) retired_[i + 1] = true;
+      if (known.nodes[i].retired) continue;
       const background_server& b = all_[i + 1];
       const std::string wrong = not_there(i), n = std::to_string(i);
       if (known.nodes[i].uuid.empty() || b.running() || wrong.empty()) continue;
@@ -248,7 +261,7 @@ class bringing_up {
   bool all_answer() {
     // Also those that have ended since the last look: who was killed a moment ago still runs at first.
     for (std::size_t i = 0; i < all_.size(); ++i)
-      if (given_up_[i].empty()) start(i);
+      if (given_up_[i].empty() && !retired_[i]) start(i);
     trouble_.assign(all_.size(), "");
     bool all_up = true;
     for (const pulse& p : ping_all(address(), who_)) {
@@ -293,7 +306,8 @@ class bringing_up {
   }
 
   void require_some() const {
-    if (std::find(given_up_.begin() + 1, given_up_.end(), "") != given_up_.end()) return;
+    for (std::size_t i = 1; i < given_up_.size(); ++i)
+      if (given_up_[i].empty() && !retired_[i]) return;
     std::string text = "no I/O server has come up: " + given_up_[1];
     if (given_up_.size() > 2) text += "; " + std::to_string(given_up_.size() - 2) + " more";
     throw io_error({ENXIO, std::generic_category()}, text);
@@ -308,23 +322,27 @@ class bringing_up {
   const bool new_;  // the store was not there before
   std::vector<background_server> mine_;
   std::vector<std::string> given_up_;  // why, as in all_; empty: it is not
+  std::vector<bool> retired_;          // as in all_: no file has anything there
   std::vector<std::string> trouble_;   // of the last look
 };
 
 local_cluster::started local_cluster::up(const cluster_settings& wanted, std::chrono::seconds patience,
                                          std::optional<unsigned> forget) {
   cluster_settings s = wanted;
-  if (recorded_ && recorded_->nodes != s.nodes)
-    throw usage_error(errc::invalid_request, "the store in '" + dir_.string() + "' has " +
-                                                 std::to_string(recorded_->nodes) + " nodes, not " +
-                                                 std::to_string(s.nodes) + ", and keeps as many");
+  if (recorded_ && s.nodes < recorded_->nodes)
+    throw usage_error(errc::invalid_request,
+                      "the store in '" + dir_.string() + "' has " + std::to_string(recorded_->nodes) + " nodes, not " +
+                          std::to_string(s.nodes) + ": `ooc drain` empties those that are to go");
   if (forget && *forget >= s.nodes)
     throw usage_error(errc::invalid_request, "--forget-node " + std::to_string(*forget) +
                                                  ": the store has nodes 0 to " + std::to_string(s.nodes - 1));
   require_metadata(s.nodes);
   const std::vector<background_server> all = servers(s.nodes);
   const bool any = std::any_of(all.begin(), all.end(), [](const auto& b) { return b.running(); });
-  if (any && recorded_) s = *recorded_;  // where the running ones are
+  if (any && recorded_) {  // where the running ones are
+    s = *recorded_;
+    s.nodes = wanted.nodes;
+  }
   if (s.port == 0) s.port = free_ports(s.addresses, s.nodes + 1);
   if (s.port + s.nodes > 65535)
     throw usage_error(errc::invalid_request, "port " + std::to_string(s.port) + " and the " + std::to_string(s.nodes) +

@@ -158,6 +158,7 @@ std::vector<pulse> ping_all(const std::string& metadata, const asker& who) {
   std::uint32_t index = 0;
   for (const storage::node_info& n : cluster.nodes) {
     const std::uint32_t node = index++;
+    if (n.retired) continue;
     if (!n.refused.empty()) {
       all.push_back({"iod " + std::to_string(node),
                      n.addresses.empty() ? "" : n.addresses.front(),

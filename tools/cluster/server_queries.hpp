@@ -47,7 +47,7 @@ pulse ping_metadata(const std::string& metadata, const asker& who);
 pulse ping_node(std::uint32_t node, const std::string& address, const std::string& store_uuid, const asker& who);
 /// Every server at every one of its addresses, all at once.  One that has never registered is down.
 /// A Unix socket of another host is left out where its server answers at another address.
-/// Of one that the metadata server refuses `why` says what it says.
+/// Of one that the metadata server refuses `why` says what it says.  Retired ones are left out.
 /// Without the metadata server nothing is known of the others: it is the only one listed.
 std::vector<pulse> ping_all(const std::string& metadata, const asker& who);
 

@@ -33,7 +33,7 @@ std::vector<data_file> data_files(const storage::store_core& core, const storage
   for (std::uint32_t i = 0; i < e.striping.nn; ++i) {
     const std::uint64_t bytes = e.striping.object_size(i, e.size);
     if (bytes == 0) continue;
-    const auto node = static_cast<std::uint32_t>((e.striping.sn + i) % core.nodes().size());
+    const std::uint32_t node = storage::node_of(e.striping, e.nodes, i, core.nodes().size());
     const std::string where = core.nodes()[node]->name();
     const std::string file = rados ? objects_of(e.id) : storage::node_folder::relative(e.id) + ".data";
     all.push_back({node, where, embedded ? where + "/" + file : file, bytes});

@@ -1,3 +1,4 @@
+#include <charconv>
 #include <iostream>
 #include <optional>
 #include <sstream>
@@ -9,6 +10,8 @@
 namespace ooc::tool {
 
 namespace {
+
+constexpr unsigned most_nodes = 1024;
 
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> parts;
@@ -23,13 +26,28 @@ bool encrypts(const command_line& line) {
   return text == "on";
 }
 
+/// The value of --nodes: N of a new store, or +N more for one that is there, which has `now`.
+unsigned nodes_wanted(const std::string& text, std::optional<unsigned> now) {
+  const bool more = text.starts_with('+');
+  const char *first = text.data() + more, *end = text.data() + text.size();
+  unsigned n = 0;
+  if (const auto r = std::from_chars(first, end, n); r.ec != std::errc() || r.ptr != end || n == 0 || n > most_nodes)
+    throw usage_mistake("--nodes: give 1 to " + std::to_string(most_nodes) + ", or +N for N more");
+  if (more && !now) throw usage_mistake("--nodes " + text + ": there is no store yet that could get more nodes");
+  if (!more && now && *now != n)
+    throw usage_mistake("the store has " + std::to_string(*now) + " nodes, not " + std::to_string(n) +
+                        ": --nodes +N gives it N more, and `ooc drain` empties those that are to go");
+  return more ? *now + n : n;
+}
+
 cluster::cluster_settings settings(const command_line& line, const cluster::local_cluster& c) {
   cluster::cluster_settings s = c.recorded().value_or(cluster::cluster_settings());
   if (!line.has("nodes")) c.require_readable();
   if (!c.recorded() && !line.has("nodes"))
     throw usage_mistake("--nodes is missing: how many I/O servers is the new store to have?");
-  s.nodes = line.number("nodes", s.nodes);
-  if (s.nodes == 0 || s.nodes > 1024) throw usage_mistake("--nodes: give 1 to 1024");
+  if (line.has("nodes"))
+    s.nodes = nodes_wanted(line.text("nodes"), c.recorded() ? std::optional(c.recorded()->nodes) : std::nullopt);
+  if (s.nodes > most_nodes) throw usage_mistake("a store has at most " + std::to_string(most_nodes) + " nodes here");
   const std::uint32_t port = line.number("port", s.port);
   if (port > 65535) throw usage_mistake("--port: give 0 to 65535");
   s.port = static_cast<std::uint16_t>(port);
@@ -72,7 +90,8 @@ int run_up(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
   line.option()("dir,d", po::value<std::string>()->value_name("DIR"),
                 "where the store, its logs and process ids lie; made if missing");
-  line.option()("nodes,n", po::value<std::uint32_t>()->value_name("N"), "number of I/O servers of a new store");
+  line.option()("nodes,n", po::value<std::string>()->value_name("N|+N"),
+                "number of I/O servers of a new store; +N: the store gets N more, and new files lie on them, too");
   line.option()("port,p", po::value<std::uint32_t>()->value_name("PORT"),
                 "of the metadata server, otherwise 7420; the I/O servers have those that follow.  "
                 "0: free ones");

@@ -9,7 +9,7 @@ _ooc() {
     cword=$COMP_CWORD
   }
 
-  local commands="init ls du cat stat mkdir mv rm cp snapshot truncate import export picture attr chmod chown info verify replace-node up down ping df top start stop keygen revoke mount umount"
+  local commands="init ls du cat stat mkdir mv rm cp snapshot truncate import export picture attr chmod chown info verify replace-node add-node drain restripe up down ping df top start stop keygen revoke mount umount"
   local command="" i store=()
   for ((i = 1; i < cword; i++)); do
     case ${words[i]} in
@@ -60,6 +60,8 @@ _ooc() {
       ping|df) options+=" --key --json" ;;
       top) options+=" --once --interval --key --json" ;;
       replace-node) options+=" --quiet" ;;
+      drain) options+=" --undo --buffer --quiet" ;;
+      restripe) options+=" --recursive --sf --nn --sn --buffer --quiet" ;;
       verify) options+=" --json --remove-orphans --quiet" ;;
       mount) options="--help --options --foreground" ;;
       umount) options="--help --lazy" ;;
@@ -81,7 +83,7 @@ _ooc() {
   done
   case $command:$position in
     import:0|export:1|picture:1) COMPREPLY=($(compgen -f -- "$cur")); compopt -o filenames; return ;;
-    mount:1|umount:0) COMPREPLY=($(compgen -d -- "$cur")); compopt -o filenames; return ;;
+    mount:1|umount:0|add-node:*) COMPREPLY=($(compgen -d -- "$cur")); compopt -o filenames; return ;;
     attr:0) COMPREPLY=($(compgen -W "get set rm" -- "$cur")); return ;;
     start:0|stop:0) COMPREPLY=($(compgen -W "metad iod-" -- "$cur")); return ;;
     keygen:0) COMPREPLY=($(compgen -f -- "$cur")); compopt -o filenames; return ;;

@@ -10,8 +10,8 @@
 
 #include "base/interrupt.hpp"
 #include "base/named_path.hpp"
+#include "copying/byte_copy.hpp"
 #include "copying/salvage.hpp"
-#include "copying/slab_pump.hpp"
 #include "copying/target_striping.hpp"
 #include "oocarray/error.hpp"
 #include "progress/progress.hpp"
@@ -241,41 +241,6 @@ struct plan {
   }
 };
 
-void copy_bytes(byte_source& source, byte_target& target, std::uint64_t buffer, progress* bar) {
-  if (source.is_stream) {
-    std::vector<std::byte> memory(buffer);
-    for (;;) {
-      check_interrupted();
-      const std::size_t n = source.next(memory);
-      if (n == 0) return;
-      target.append(std::span(memory).first(n));
-      if (bar) bar->advance(n);
-    }
-  }
-  if (source.meta.size == 0) return;
-  std::uint64_t read = 0, written = 0;
-  pump(
-      std::min(buffer, source.meta.size),
-      [&](const auto& step) {
-        while ((read += source.skip()) < source.meta.size) {
-          const std::uint64_t n = std::min({buffer, source.together(), source.meta.size - read});
-          step({read}, {read + n}, n);
-          read += n;
-        }
-      },
-      [&](const storage::index&, const storage::index&, std::span<std::byte> slab) { (void)source.next(slab); },
-      [&](const storage::index& lower, const storage::index& upper, std::span<std::byte> slab) {
-        if (lower[0] != written) target.skip(lower[0] - written);
-        target.append(slab);
-        written = upper[0];
-        if (bar) bar->advance(slab.size());
-      });
-}
-
-}  // namespace
-
-namespace {
-
 /// 0: whichever commit the copy is of.
 std::uint64_t since_of(const command_line& line) {
   const std::string given = line.text("since");
@@ -299,7 +264,9 @@ void copy_file(const command_line& line, const transfer& t, std::uint64_t buffer
   std::unique_ptr<byte_target> target;
   if (line.has("since") && t.exists && source->meta.commit) target = t.to->update(t.target, *source, since_of(line));
   if (!target) target = t.to->make(t.target, *source);
-  copy_bytes(*source, *target, buffer, bar);
+  copy_bytes(*source, *target, buffer, [bar](std::uint64_t bytes) {
+    if (bar) bar->advance(bytes);
+  });
   target->publish();
   if (!rescue || !rescue->lost_any()) return;
   p.incomplete.insert(t.target);

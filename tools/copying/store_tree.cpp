@@ -3,8 +3,10 @@
 #include <cstring>
 
 #include "base/named_path.hpp"
+#include "copying/byte_copy.hpp"
 #include "copying/commit_copy.hpp"
 #include "copying/file_tree.hpp"
+#include "copying/restripe.hpp"
 #include "copying/salvage.hpp"
 #include "copying/target_striping.hpp"
 #include "copying/under_name.hpp"
@@ -91,11 +93,14 @@ class store_source : public byte_source {
 
 class store_target : public byte_target {
  public:
-  store_target(storage::store_core& core, std::string path, const byte_source& from, storage::new_file f)
+  /// `instead`: it takes the place of its source.
+  store_target(storage::store_core& core, std::string path, const byte_source& from, storage::new_file f,
+               bool instead = false)
       : core_(core),
         path_(std::move(path)),
         from_(from),
         made_(std::move(f)),
+        instead_(instead),
         // The file of a stream has a name from the beginning on, because only such a file can grow.
         unpublished_(core_, path_, passing_path(path_), made_,
                      from_.is_stream ? unpublished_file::named::at_once : unpublished_file::named::at_last) {}
@@ -119,6 +124,7 @@ class store_target : public byte_target {
   void skip(std::uint64_t bytes) override { at_ += bytes; }
 
   void publish() override {
+    if (instead_) return unpublished_.take_over(from_.meta);
     if (from_.is_stream)
       under_name(unpublished_.passing(), path_, [&] { unpublished_.file = core_.resize(unpublished_.file, at_, {}); });
     unpublished_.publish(from_.meta.attributes, true, given_with_copy(from_, 1));
@@ -129,9 +135,21 @@ class store_target : public byte_target {
   const std::string path_;
   const byte_source& from_;
   const storage::new_file made_;
+  const bool instead_;
   unpublished_file unpublished_;
   std::uint64_t at_ = 0;
 };
+
+storage::new_file file_like(const byte_source& from) {
+  storage::new_file f;
+  f.size = from.is_stream ? 0 : from.meta.size;
+  f.sparse = from.meta.sparse;
+  f.fill = from.meta.fill;
+  f.array = from.meta.array;
+  if (has_reserved_grid(f.array)) f.array.reached = f.array.extents;  // the rest is not copied
+  f.mode = from.meta.mode;
+  return f;
+}
 
 class store_tree : public file_tree {
  public:
@@ -159,13 +177,7 @@ class store_tree : public file_tree {
       throw usage_error({ENOENT, std::generic_category()}, "'" + path +
                                                                "' cannot be made, because there is no folder '" +
                                                                folder_of(path) + "'; `ooc mkdir -p` makes it");
-    storage::new_file f;
-    f.size = from.is_stream ? 0 : from.meta.size;
-    f.sparse = from.meta.sparse;
-    f.fill = from.meta.fill;
-    f.array = from.meta.array;
-    if (has_reserved_grid(f.array)) f.array.reached = f.array.extents;  // the rest is not copied
-    f.mode = from.meta.mode;
+    storage::new_file f = file_like(from);
     f.commits = !f.array.extents.empty() && (from.meta.commit || line_.has("commits")) && !line_.has("flatten");
     f.striping = target_striping(line_, f.array, f.size, store_.nodes());
     return std::make_unique<store_target>(core_, path, from, std::move(f));
@@ -211,6 +223,32 @@ class store_tree : public file_tree {
 };
 
 }  // namespace
+
+void restripe(storage::store_core& core, const entry& file, const striping& s, const storage::node_list& nodes,
+              std::uint64_t buffer, const std::function<void(std::uint64_t)>& step) {
+  const auto alone = core.claim_unused(file, "moved to other nodes");
+  if (!alone)
+    throw usage_error({EACCES, std::generic_category()},
+                      "'" + file.path + "': only who may write it can move it to other nodes");
+  (void)core.metadata().change(file.id, {});  // is refused to who is not its owner, before everything is copied
+  const auto as_it_is = storage::lock_size(core, file.id);
+  // What was not committed is taken back: the rest has a size and extents of its own.
+  if (file.commit) (void)core.open(file.id, storage::open_mode::read_write, {.knows_commits = true});
+  const entry fenced = storage::end_writes(core, core.metadata().find(file.id)).meta;
+  store_source from(core.open(file.path, storage::open_mode::read), core.uuid());
+  if (from.meta.id != fenced.id)
+    throw usage_error(errc::conflict, "'" + file.path + "' has been replaced by another file meanwhile");
+  from.meta.generation = fenced.generation;
+  storage::new_file f = file_like(from);
+  f.striping = s;
+  f.nodes = nodes;
+  f.mode |= 0600;
+  f.commits = from.meta.commit.has_value();
+  if (f.commits && from.meta.commit->number != 0) f.commit = from.meta.commit->number - 1;
+  store_target to(core, file.path, from, std::move(f), true);
+  copy_bytes(from, to, buffer, step);
+  to.publish();
+}
 
 std::unique_ptr<file_tree> tree_of_store(const ooc::store& store, const command_line& line) {
   return std::make_unique<store_tree>(store, line);

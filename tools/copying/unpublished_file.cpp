@@ -49,4 +49,18 @@ void unpublished_file::publish(const std::map<std::string, std::string>& attribu
   });
 }
 
+void unpublished_file::take_over(const storage::entry& of) {
+  under_name(passing_, path_, [&] {
+    throw_if(file.file->sync());
+    if (of.commit && of.commit->number != 0) {
+      if (!std::exchange(named_, true)) core_.commit(file);
+      const auto claim = core_.claim_unused(file.meta, "committed");
+      file = core_.refresh(file);
+      (void)storage::commit(core_, {&file, 1}, of.commit->attributes);
+    }
+    storage::take_over(core_, file, of);
+    published_ = true;
+  });
+}
+
 }  // namespace ooc::tool

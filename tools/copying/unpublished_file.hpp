@@ -28,6 +28,8 @@ class unpublished_file {
   /// that is the first one, with what is `given` with it.
   void publish(const std::map<std::string, std::string>& attributes, bool replace,
                const std::map<std::string, std::string>& given = {});
+  /// Makes it durable, and it takes the place of `of` (storage::take_over), whose last commit it has.
+  void take_over(const storage::entry& of);
 
  private:
   storage::store_core& core_;

@@ -55,6 +55,7 @@ cluster_info remote_metadata::cluster(std::optional<std::chrono::milliseconds> w
     one.uuid = n.node_uuid();
     one.incarnation = n.incarnation();
     one.up = n.up();
+    one.retired = n.retired();
     one.disk_bytes = n.disk_bytes();
     one.disk_free = n.disk_free();
     one.refused = n.refused();
@@ -123,6 +124,7 @@ entry remote_metadata::found(calls::find q) {
   const capability_ptr held = capabilities_.in_use(q.id, wanted);
   if (held && !held->bytes().empty()) q.rights = 0;
   entry e = with_capability(link_->call(q));
+  if (e.id != q.id) return found({e.id, wanted, q.at_commit});  // that has taken its place
   // The file may have grown since the right to it was granted.
   const capability_ptr granted = std::exchange(e.capability, nullptr);  // held, so that it is in use
   e.capability = capabilities_.in_use(q.id, wanted, allocated_size(e));

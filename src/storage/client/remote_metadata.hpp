@@ -50,6 +50,7 @@ struct node_info {
   std::string uuid;                    ///< of its folder
   std::uint64_t incarnation = 0;
   bool up = false;
+  bool retired = false;  ///< it was emptied, and is not to come any more
   std::uint64_t disk_bytes = 0;
   std::uint64_t disk_free = 0;
   std::string refused;  ///< why the server that tries to be this node may not; empty: none tries

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "oocarray/striping.hpp"
+#include "storage/layout/placement.hpp"
 
 namespace ooc::storage {
 
@@ -65,6 +66,7 @@ struct write_claim {
 struct file_shape {
   file_id id = 0;
   ooc::striping striping;
+  node_list nodes;              ///< where the stripe objects are; nodes themselves are not told
   std::uint64_t size = 0;       ///< bytes of the whole file
   bool sparse = false;          ///< do not reserve space at creation
   std::vector<std::byte> fill;  ///< repeated from file offset 0 where nothing was written; empty: zeros
@@ -76,7 +78,9 @@ struct file_shape {
   /// How often the file had been cut off when it was looked up, and 1; 0: not said.  Writes of who does not know of
   /// the last cut are refused (errc::cut_off).
   std::uint64_t cuts = 0;
-  bool cut = false;      ///< resize: so many there are from now on
+  /// resize: so many there are from now on.  advance: writes of who has looked the file up so far are refused
+  /// (errc::cut_off), as it is about to be moved.
+  bool cut = false;
   bool commits = false;  ///< its stripe objects keep its last commit beside what was written since
   /// The number of the last commit that the metadata knew when the file was looked up; 0: as it was made.
   std::uint64_t commit = 0;

@@ -46,6 +46,7 @@ class call_runner {
   entry run(const calls::move& q, const transacted& t) const;
   entry run(const calls::remove& q, const transacted& t) const;
   entry run(const calls::unlink& q, const transacted& t) const;
+  entry run(const calls::take_over& q, const transacted& t) const;
 
   bool run(const calls::set_size& q, const transacted& t) const;
   bool run(const calls::set_generation& q, const transacted& t) const;

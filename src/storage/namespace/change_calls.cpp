@@ -8,6 +8,7 @@
 #include "storage/namespace/call_runner.hpp"
 #include "storage/namespace/entry_rows.hpp"
 #include "storage/namespace/metadata_schema.hpp"
+#include "storage/namespace/placement_rows.hpp"
 #include "storage/service/permission.hpp"
 
 namespace ooc::storage {
@@ -17,15 +18,20 @@ namespace {
 constexpr std::uint64_t greatest_size = std::numeric_limits<std::int64_t>::max();
 constexpr std::string_view striping_key = "ooc.striping", type_key = "ooc.type";
 
-// "0,2,65536": first node, nodes, bytes of a stripe.
-ooc::striping striping_from_text(std::string_view text, const std::string& path) {
+// "0,2,65536": first node, nodes, bytes of a stripe; after that, which nodes these are, where they do not follow one
+// another.
+ooc::striping striping_from_text(std::string_view text, const std::string& path, node_list& nodes) {
   ooc::striping s;
   unsigned long long sf = 0;
-  char rest = 0;
-  if (std::sscanf(std::string(text).c_str(), "%u,%u,%llu%c", &s.sn, &s.nn, &sf, &rest) != 3 || s.nn == 0 || sf == 0 ||
-      sf > std::uint64_t{std::numeric_limits<std::int64_t>::max()} / s.nn)
-    refuse(EINVAL, storage::quoted(path) + ": '" + std::string(text) +
+  int end = 0;
+  const std::string given(text);
+  const bool read = std::sscanf(given.c_str(), "%u,%u,%llu%n", &s.sn, &s.nn, &sf, &end) == 3;
+  if (!read || s.nn == 0 || sf == 0 || sf > std::uint64_t{std::numeric_limits<std::int64_t>::max()} / s.nn ||
+      (static_cast<std::size_t>(end) != given.size() && given[static_cast<std::size_t>(end)] != ','))
+    refuse(EINVAL, storage::quoted(path) + ": '" + given +
                        "' is no striping: give first node, nodes and bytes of a stripe, as in 0,2,65536");
+  if (static_cast<std::size_t>(end) != given.size())
+    nodes = nodes_from_text(text.substr(static_cast<std::size_t>(end) + 1));
   s.sf = sf;
   return s;
 }
@@ -35,13 +41,27 @@ void put_own_attribute(sqlite::connection& c, const entry& e, std::string_view k
   if (e.kind != entry_kind::file || allocated_size(e) != 0 || !e.array.extents.empty())
     refuse(EPERM, storage::quoted(e.path) + ": striping and type are set as long as a file is empty");
   if (key == striping_key) {
-    const ooc::striping s = striping_from_text(value, e.path);
-    sqlite::run(c, "UPDATE entry SET sn = ?, nn = ?, sf = ? WHERE id = ?", s.sn, s.nn, s.sf, e.id);
+    node_list nodes;
+    ooc::striping s = striping_from_text(value, e.path, nodes);
+    choose_nodes(c, storage::quoted(e.path), s, nodes);
+    sqlite::run(c, "UPDATE entry SET sn = ?, nn = ?, sf = ?, stripe_map = ? WHERE id = ?", s.sn, s.nn, s.sf,
+                map_column(c, nodes), e.id);
     return;
   }
   const std::uint32_t bytes = element_size(value);
   if (bytes == 0) refuse(EINVAL, storage::quoted(e.path) + ": there is no element type '" + std::string(value) + "'");
   sqlite::run(c, "UPDATE entry SET element_type = ?, element_size = ? WHERE id = ?", value, bytes, e.id);
+}
+
+// Of the root folder, lists of nodes that say where new files go.
+bool lists_nodes(const path_resolution::node& n, std::string_view key) {
+  return n.id == root_id && (key == drained_key || key == retired_key);
+}
+
+void require_owner_of_store(const credentials& who, const path_resolution::node& n, std::string_view key) {
+  if (who.uid != 0 && who.uid != n.owner)
+    refuse(EACCES, "only the owner of the root folder (user " + std::to_string(n.owner) + ") may change its '" +
+                       std::string(key) + "'");
 }
 
 void note_change(sqlite::connection& c, file_id id) {
@@ -132,6 +152,10 @@ nothing call_runner::run(const calls::set_attribute& q, const transacted& t) con
   const path_resolution::node n = t.walk.resolve(q.where);
   const std::string path = t.walk.path_of(q.where, n);
   t.walk.require(n, may_write, path, "change its attributes");
+  if (lists_nodes(n, q.key)) {
+    require_owner_of_store(who_, n, q.key);
+    (void)nodes_from_text(q.value);
+  }
   if (q.where.path.empty() && (q.key == striping_key || q.key == type_key))
     put_own_attribute(t.c, read_entry(t.c, n.id, path), q.key, q.value);
   else
@@ -144,6 +168,7 @@ nothing call_runner::run(const calls::remove_attribute& q, const transacted& t) 
   const path_resolution::node n = t.walk.resolve(q.where);
   const std::string path = t.walk.path_of(q.where, n);
   t.walk.require(n, may_write, path, "change its attributes");
+  if (lists_nodes(n, q.key)) require_owner_of_store(who_, n, q.key);
   sqlite::run(t.c, "DELETE FROM attribute WHERE entry = ? AND key = ?", n.id, q.key);
   if (t.c.changes() == 0)
     refuse(q.where.path.empty() ? ENODATA : ENOENT, storage::quoted(path) + " has no attribute '" + q.key + "'");

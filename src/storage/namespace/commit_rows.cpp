@@ -28,12 +28,12 @@ void keep_attributes(sqlite::connection& c, file_id id) {
 
 }  // namespace
 
-void begin_commits(sqlite::connection& c, file_id id) {
+void begin_commits(sqlite::connection& c, file_id id, std::uint64_t number) {
   use_feature(c, feature_commits);
   run(c,
       "INSERT INTO last_commit (entry, number, time_ns, size, extents)"
-      " SELECT id, 0, 0, size, extents FROM entry WHERE id = ?",
-      id);
+      " SELECT id, ?, 0, size, extents FROM entry WHERE id = ?",
+      number, id);
 }
 
 bool has_commits(sqlite::connection& c) { return has_table(c, "last_commit"); }

@@ -12,7 +12,7 @@
 namespace ooc::storage {
 
 /// A file that has just been made keeps its commits; so does the store from now on.
-void begin_commits(sqlite::connection& c, file_id id);
+void begin_commits(sqlite::connection& c, file_id id, std::uint64_t number = 0);
 
 /// Whether there is any file that keeps commits.
 bool has_commits(sqlite::connection& c);

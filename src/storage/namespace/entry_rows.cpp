@@ -10,6 +10,7 @@
 #include "storage/namespace/commit_rows.hpp"
 #include "storage/namespace/metadata_schema.hpp"
 #include "storage/namespace/path_resolution.hpp"
+#include "storage/namespace/placement_rows.hpp"
 #include "storage/namespace/store_path.hpp"
 
 namespace ooc::storage {
@@ -27,6 +28,7 @@ constexpr std::size_t max_attributes = std::size_t{4} << 20;                    
   "e.id, e.kind, e.owner, e.grp, e.mode, e.created_ns, e.changed_ns, e.size, e.sn, e.nn, "    \
   "e.sf, e.sparse, e.fill, e.element_type, e.element_size, e.extents, e.max_extent, e.tile, " \
   "e.generation, e.target, e.device, e.data_changed_ns, e.data_read_ns, e.reserved, "         \
+  "e.stripe_map, "                                                                            \
   "e.made + (SELECT count(*) FROM link WHERE link.entry = e.id)"
 #define OOC_ENTRY_COLUMNS_AND(name) OOC_ENTRY_COLUMNS ", " name
 // Those in a folder: by their own names, and by further ones.
@@ -75,7 +77,8 @@ entry entry_from(sqlite::connection& c, const query& q) {
   e.data_changed_ns = q.integer(21);
   e.data_read_ns = q.integer(22);
   e.reserved = q.unsigned_integer(23);
-  e.names = static_cast<std::uint32_t>(q.integer(24));
+  e.nodes = nodes_from_column(q.blob(24));
+  e.names = static_cast<std::uint32_t>(q.integer(25));
   return e;
 }
 
@@ -141,6 +144,12 @@ void read_cuts(sqlite::connection& c, entry& e) {
   if (q.next()) e.cuts += q.unsigned_integer(0);
 }
 
+void read_left_behind(sqlite::connection& c, entry& e) {
+  if (!has_table(c, "moved")) return;
+  query q(c, "SELECT id FROM moved JOIN removed USING (id) WHERE entry = ?", e.id);
+  while (q.next()) e.left_behind.push_back(q.unsigned_integer(0));
+}
+
 }  // namespace
 
 void note_cut(sqlite::connection& c, file_id id) {
@@ -161,6 +170,7 @@ entry read_entry(sqlite::connection& c, file_id id, std::string path) {
   }
   if (e.kind == entry_kind::file) read_cuts(c, e);
   if (e.kind == entry_kind::file) read_last_commit(c, e);
+  if (e.kind == entry_kind::file) read_left_behind(c, e);
   e.path = std::move(path);
   read_attributes(c, e);
   return e;
@@ -182,7 +192,7 @@ std::vector<entry> read_folder(sqlite::connection& c, file_id folder, const std:
     query q(c, OOC_NAMED_IN_FOLDER, folder, std::string_view());
     while (q.next()) {
       entries.push_back(entry_from(c, q));
-      entries.back().path = q.text(25);
+      entries.back().path = q.text(26);
     }
   }
   {
@@ -219,7 +229,7 @@ folder_part read_folder_part(sqlite::connection& c, file_id folder, const std::s
       break;
     }
     entry& e = part.entries.emplace_back(entry_from(c, q));
-    e.path = q.text(25);
+    e.path = q.text(26);
     read_attributes(c, e);
     if (commits) as_of_last_commit(c, e);
     bytes += e.path.size() + e.fill.size() + 200;
@@ -253,6 +263,46 @@ std::uint64_t generation_of(sqlite::connection& c, file_id id) {
 void delete_entry(sqlite::connection& c, file_id id) {
   run(c, "DELETE FROM attribute WHERE entry = ?", id);
   run(c, "DELETE FROM entry WHERE id = ?", id);
+}
+
+namespace {
+
+// Made with the first file that takes another's place.
+constexpr const char* table_of_moved_files = R"(
+CREATE TABLE IF NOT EXISTS moved (id INTEGER PRIMARY KEY, entry INTEGER NOT NULL REFERENCES entry (id));
+CREATE INDEX IF NOT EXISTS moved_entry ON moved (entry);
+CREATE TRIGGER IF NOT EXISTS moved_ends AFTER DELETE ON entry
+  BEGIN DELETE FROM moved WHERE entry = OLD.id; END;
+)";
+
+}  // namespace
+
+file_id now_at(sqlite::connection& c, file_id id) {
+  if (!has_table(c, "moved")) return 0;
+  query q(c, "SELECT entry FROM moved WHERE id = ?", id);
+  return q.next() ? q.unsigned_integer(0) : 0;
+}
+
+void replace_rows(sqlite::connection& c, file_id next, file_id old) {
+  c.execute(table_of_moved_files);
+  run(c, "UPDATE moved SET entry = ? WHERE entry = ?", next, old);
+  run(c, "INSERT INTO moved VALUES (?, ?)", old, next);
+  run(c, "UPDATE link SET entry = ? WHERE entry = ?", next, old);
+  for (const char* table : {"attribute", "last_commit", "committed_attribute"}) {
+    if (!has_table(c, table)) continue;
+    const std::string name(table);
+    run(c, "DELETE FROM " + name + " WHERE entry = ?", next);
+    run(c, "UPDATE " + name + " SET entry = ? WHERE entry = ?", next, old);
+  }
+  // Nobody has the name of the old one meanwhile.
+  run(c, "UPDATE entry SET name = name || '/' WHERE id = ?", old);
+  run(c,
+      "UPDATE entry SET made = 1, (parent, name, owner, grp, mode, created_ns, changed_ns, in_progress, "
+      "data_changed_ns,"
+      " data_read_ns) = (SELECT parent, substr(name, 1, length(name) - 1), owner, grp, mode, created_ns, changed_ns,"
+      " in_progress, data_changed_ns, data_read_ns FROM entry WHERE id = ?) WHERE id = ?",
+      old, next);
+  run(c, "DELETE FROM entry WHERE id = ?", old);
 }
 
 bool bury(sqlite::connection& c, file_id id) {

@@ -52,6 +52,11 @@ std::vector<file_maker> read_makers(sqlite::connection& c);
 std::uint64_t generation_of(sqlite::connection& c, file_id id);
 
 void delete_entry(sqlite::connection& c, file_id id);
+/// The entry `next` gets everything from the entry `old` but for what says where its bytes are, and `old` is deleted;
+/// its id stands for `next` (now_at) from then on.
+void replace_rows(sqlite::connection& c, file_id next, file_id old);
+/// The entry that has taken the place of this one; 0: none has.
+file_id now_at(sqlite::connection& c, file_id id);
 /// A file that is being made is gone, but for its stripe objects; nothing where nobody is making it.
 bool bury(sqlite::connection& c, file_id id);
 

@@ -40,7 +40,7 @@ bool is_durable(sqlite::connection& c, const Call& q) {
   if constexpr (std::is_same_v<Call, calls::set_size>)
     return q.generation > generation_of(c, q.id);  // the stripe objects have it already, durably
   return std::is_same_v<Call, calls::set_generation> || std::is_same_v<Call, calls::set_in_progress> ||
-         std::is_same_v<Call, calls::decide>;
+         std::is_same_v<Call, calls::decide> || std::is_same_v<Call, calls::take_over>;
 }
 
 // Whether it makes a file, whose id names stripe objects.
@@ -167,15 +167,31 @@ nothing local_metadata::sync_all() const {
   return {};
 }
 
+// A lock of the file, also where another one takes its place just now.
+template <class Lock>
+std::invoke_result_t<Lock, file_id> local_metadata::locked(file_id id, const Lock& lock) const {
+  for (file_id now = current_id(id);;) {
+    auto held = lock(now);
+    if (std::exchange(now, current_id(id)) == now || !held) return held;
+  }
+}
+
+file_id local_metadata::current_id(file_id id) const {
+  const database::use lock(db_->mutex, *db_);
+  const file_id now = now_at(db_->now(), id);
+  return now == 0 ? id : now;
+}
+
 size_lock_ptr local_metadata::lock_size(file_id id) {
   db_->require_writable("file number " + std::to_string(id));
   // Owes no fence: nothing of a process is on its way any more when its locks end.
-  return {new size_lock, [held = storage::lock_size(db_->locks, id)](size_lock* l) { delete l; }};
+  return {new size_lock, [held = locked(id, [&](file_id now) { return storage::lock_size(db_->locks, now); })](
+                             size_lock* l) { delete l; }};
 }
 
 std::shared_ptr<void> local_metadata::claim_writer(file_id id, bool together, claim_holder* /*in_the_way*/) {
   db_->require_writable("file number " + std::to_string(id));
-  return storage::claim_writer(db_->locks, id, together);
+  return locked(id, [&](file_id now) { return storage::claim_writer(db_->locks, now, together); });
 }
 
 }  // namespace ooc::storage

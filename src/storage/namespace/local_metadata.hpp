@@ -25,6 +25,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
 
 #include "storage/namespace/call_runner.hpp"
 #include "storage/service/metadata_service.hpp"
@@ -63,6 +64,10 @@ class local_metadata : public metadata_service, protected call_runner {
   template <class Call>
   answer_of<Call> carry_out(const Call& q) const;
   id_part list_ids(const calls::ids& q) const;
+  template <class Lock>
+  std::invoke_result_t<Lock, file_id> locked(file_id id, const Lock& lock) const;
+  /// Of the file that has taken the place of this one, if any has.
+  file_id current_id(file_id id) const;
   nothing sync_all() const;
 };
 

@@ -50,7 +50,7 @@ CREATE TABLE entry (
   reserved INTEGER NOT NULL DEFAULT 0,    -- bytes that have space
   codec TEXT NOT NULL DEFAULT '',         -- how chunks are packed
   copies INTEGER NOT NULL DEFAULT 0,      -- further ones of each share
-  stripe_map BLOB,                        -- instead of sn, nn, sf
+  stripe_map BLOB,                        -- nodes by stripe index, 4 bytes each; NULL or empty: sn and the following
   UNIQUE (parent, name)
 );
 
@@ -144,7 +144,7 @@ std::string unknown_features(const std::string& features) {
   std::string unknown;
   for (const std::string& one : parts_of(features))
     if (one != feature_links && one != feature_kinds && one != feature_reserved && one != feature_max_extents &&
-        one != feature_commits)
+        one != feature_commits && one != feature_stripe_map)
       unknown += (unknown.empty() ? "" : ",") + one;
   return unknown;
 }

@@ -11,6 +11,7 @@
 #include "storage/namespace/commit_rows.hpp"
 #include "storage/namespace/entry_rows.hpp"
 #include "storage/namespace/metadata_schema.hpp"
+#include "storage/namespace/placement_rows.hpp"
 #include "storage/namespace/store_path.hpp"
 #include "storage/service/permission.hpp"
 
@@ -91,16 +92,19 @@ entry call_runner::run(const calls::create& q, const transacted& t) const {
                                            : " is just being made by another program"));
   t.walk.require(p.parent, may_write | may_enter, q.where.path, "make files in that folder");
   const std::int64_t now = now_ns();
+  ooc::striping s = f.striping;
+  node_list nodes = f.nodes;
+  choose_nodes(t.c, name, s, nodes);
   sqlite::run(t.c,
               "INSERT INTO entry (parent, name, kind, made, owner, grp, mode, created_ns, changed_ns, size,"
-              " sn, nn, sf, sparse, fill, element_type, element_size, extents, max_extent, tile)"
-              " VALUES (?, ?, 2, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-              p.parent.id, p.name, f.finished, who_.uid, who_.gid, masked(f.mode), now, now, f.size, f.striping.sn,
-              f.striping.nn, f.striping.sf, f.sparse, f.fill, f.array.element_type, f.array.element_size,
-              numbers_to_text(f.array.extents), max_extent_column(f.array), numbers_to_text(f.array.tile));
+              " sn, nn, sf, sparse, fill, element_type, element_size, extents, max_extent, tile, stripe_map)"
+              " VALUES (?, ?, 2, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+              p.parent.id, p.name, f.finished, who_.uid, who_.gid, masked(f.mode), now, now, f.size, s.sn, s.nn, s.sf,
+              f.sparse, f.fill, f.array.element_type, f.array.element_size, numbers_to_text(f.array.extents),
+              max_extent_column(f.array), numbers_to_text(f.array.tile), map_column(t.c, nodes));
   const auto id = static_cast<file_id>(t.c.last_insert_id());
   put_growth(t.c, id, f.array);
-  if (f.commits) begin_commits(t.c, id);
+  if (f.commits) begin_commits(t.c, id, f.commit);
   for (const auto& [key, value] : f.attributes) put_attribute(t.c, id, key, value, shown(q.where));
   if (!f.finished) give_to_caller(t.c, id);
   return read_entry(t.c, id, join_path(split_path(q.where.path)));
@@ -172,13 +176,19 @@ entry call_runner::run(const calls::make& q, const transacted& t) const {
   if (inherits && what.kind == entry_kind::folder) mode |= S_ISGID;
   const std::int64_t now = now_ns();
   const bool file = what.kind == entry_kind::file;
+  ooc::striping s;
+  node_list nodes;
+  if (file) {
+    s = what.striping;
+    nodes = what.nodes;
+    choose_nodes(t.c, name, s, nodes);
+  }
   sqlite::run(t.c,
               "INSERT INTO entry (parent, name, kind, owner, grp, mode, created_ns, changed_ns,"
-              " data_changed_ns, sn, nn, sf, sparse, target, device)"
-              " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-              p.parent.id, p.name, static_cast<int>(what.kind), owner, group, mode, now, now, now,
-              file ? what.striping.sn : 0, file ? what.striping.nn : 0, file ? what.striping.sf : 0, file, what.target,
-              what.device);
+              " data_changed_ns, sn, nn, sf, sparse, target, device, stripe_map)"
+              " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+              p.parent.id, p.name, static_cast<int>(what.kind), owner, group, mode, now, now, now, s.sn, s.nn, s.sf,
+              file, what.target, what.device, map_column(t.c, nodes));
   const auto id = static_cast<file_id>(t.c.last_insert_id());
   touch_folder(t.c, p.parent.id);
   return read_entry(t.c, id, join_path(split_path(q.where.path)));
@@ -228,6 +238,32 @@ entry call_runner::run(const calls::remove& q, const transacted& t) const {
 
 entry call_runner::run(const calls::unlink& q, const transacted& t) const {
   return drop_name(t, present_at(t.walk, q.where, q.folder));
+}
+
+entry call_runner::run(const calls::take_over& q, const transacted& t) const {
+  const path_resolution::node old = t.walk.resolve(q.of);
+  const std::string path = t.walk.path_of(old.id), name = storage::quoted(path);
+  const entry next = read_entry(t.c, q.id, path);
+  if (next.kind != entry_kind::file || old.kind != entry_kind::file || !old.made || next.id == old.id)
+    refuse(EINVAL, name + ": only another file takes the place of a file");
+  if (who_.uid != 0 && who_.uid != old.owner)
+    refuse(EACCES, name + ": only its owner (user " + std::to_string(old.owner) + ") may give it other stripe objects");
+  entry e = read_entry(t.c, old.id, path);
+  if (e.generation != q.generation)
+    throw usage_error(errc::conflict, name + " has been opened for writing meanwhile, and stays where it is");
+  if (next.names > 1 || next.size != e.size || next.commit.has_value() != e.commit.has_value())
+    refuse(EINVAL, name + ": another size, or other names or commits, than the file that is to take its place");
+  if (next.names == 0) {  // it is being made
+    require_maker(t.c, next.id);
+    sqlite::run(t.c, "DELETE FROM making WHERE id = ?", next.id);
+    if (t.c.changes() == 0) refuse(ENOENT, name + ": the file that is to take its place has been swept");
+  } else {
+    t.walk.require(t.walk.resolve(next.id), may_write, path, "move it");
+  }
+  e.names = 0;
+  replace_rows(t.c, next.id, old.id);
+  sqlite::run(t.c, "INSERT INTO removed VALUES (?)", old.id);
+  return e;
 }
 
 entry call_runner::run(const calls::move& q, const transacted& t) const {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "oocarray/error.hpp"
+#include "storage/namespace/entry_rows.hpp"
 #include "storage/namespace/store_path.hpp"
 
 namespace ooc::storage {
@@ -56,7 +57,7 @@ std::string shown(const place& where) {
 
 path_resolution::node path_resolution::start(const place& where) const {
   const node n = at(where.folder);
-  if (by_client_) require_way_to(where.folder);
+  if (by_client_) require_way_to(n.id);
   return n;
 }
 
@@ -108,11 +109,13 @@ path_resolution::slot path_resolution::slot_at(const place& where) const {
 }
 
 path_resolution::node path_resolution::at(file_id id) const {
-  query q(c_, "SELECT id, kind, made, owner, grp, mode FROM entry WHERE id = ? AND " OOC_ENTRY_IN_USE, id);
-  const bool there = q.next();
-  if (!there && id == root_id) throw integrity_error(errc::corrupt, "metadata database: no root folder");
-  if (!there) refuse(ENOENT, "entry number " + std::to_string(id) + " has been removed from the store");
-  return node_from(q);
+  {
+    query q(c_, "SELECT id, kind, made, owner, grp, mode FROM entry WHERE id = ? AND " OOC_ENTRY_IN_USE, id);
+    if (q.next()) return node_from(q);
+  }
+  if (const file_id now = now_at(c_, id); now != 0) return at(now);
+  if (id == root_id) throw integrity_error(errc::corrupt, "metadata database: no root folder");
+  refuse(ENOENT, "entry number " + std::to_string(id) + " has been removed from the store");
 }
 
 bool path_resolution::is_empty(file_id folder) const {

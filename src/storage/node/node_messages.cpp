@@ -77,6 +77,12 @@ failure node_messages::was_cut_off(const operation& op) {
                     subject(folder_, op) + ", another program has made it shorter since this one asked for its size");
 }
 
+failure node_messages::was_moved(const operation& op) {
+  return with_cause(errc::cut_off, subject(folder_, op) +
+                                       ", the file has been given other stripe objects, or is being given some, since "
+                                       "this program opened it: open it again");
+}
+
 failure node_messages::is_late(const operation& op, std::uint64_t generation) {
   return with_cause(errc::conflict, subject(folder_, op) +
                                         ", nothing was changed: the file has been opened for writing since this one "

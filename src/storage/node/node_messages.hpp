@@ -25,6 +25,7 @@ class node_messages {
   failure lost_claim(const operation& op);
   /// Of who does not know that the file has been made shorter.
   failure was_cut_off(const operation& op);
+  failure was_moved(const operation& op);
   /// Of who would make a stripe object shorter and does not know of its `generation`.
   failure is_late(const operation& op, std::uint64_t generation);
   std::string chunk_text(const operation& op, const bad_chunk& c);

@@ -294,6 +294,7 @@ failure node_operations::write_claimed(operation& op, io_worker& w) {
   // Where there are no chunks, a cut has ended halfway.
   const std::uint64_t known = op.file->cuts;
   if (known != 0 && h.cuts != 0 && (known < h.cuts || op.claim.ranges.back().end > h.chunks)) return was_cut_off(op);
+  if (op.file->generation < h.writes_since) return was_moved(op);
   chunk_places places;
   if (failure e = commits_.choose(op, op.claim.ranges, h, places)) return e;
   stripe_object_writer writer(w, *op.target, *op.file, op.stripe_index, places, h);

@@ -264,6 +264,8 @@ failure node_operations::remove_claimed(operation& op) {
   cache_.drop(op.file->id);
   int error = 0;
   bool found = false;
+  // Other processes may have it open, and must not read on what may be written elsewhere by then (take_over).
+  [[maybe_unused]] const int emptied = ::truncate(folder_.sums(op.file->id).c_str(), 0);
   for (const auto& path : folder_.files(op.file->id)) {
     if (::unlink(path.c_str()) == 0)
       found = true;
@@ -303,7 +305,7 @@ failure node_operations::advance_claimed(operation& op) {
     f.code = errc::conflict;
     return f;
   }
-  const int e = op.target->advance(wanted, op.file->claim);
+  const int e = op.target->advance(wanted, op.file->claim, op.file->cut);
   return e == 0 ? failure{} : failed(op, e);
 }
 

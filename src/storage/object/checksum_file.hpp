@@ -88,7 +88,9 @@ struct checksum_header {
   std::uint64_t cuts = 0;
   /// With two_sides: what is written now comes after this commit, so earlier ones can be read no longer.
   std::uint64_t commit = 0;
-  std::array<std::uint8_t, 328> reserved{};  ///< zeros
+  /// Writes of who looked the file up before this generation are refused: it was about to be moved elsewhere then.
+  std::uint64_t writes_since = 0;
+  std::array<std::uint8_t, 320> reserved{};  ///< zeros
 
   /// Whether data may go out: a loss of power finds out that they were unsynced.
   bool says_unsynced(const boot_id& boot) const noexcept { return unsynced == boot && (flags & unsynced_known) != 0; }
@@ -123,7 +125,7 @@ static_assert(sizeof(checksum_header) == 512 && offsetof(checksum_header, unsync
               offsetof(checksum_header, generation) == 104 && offsetof(checksum_header, codec) == 120 &&
               offsetof(checksum_header, synced_chunks) == 144 && offsetof(checksum_header, alone_since) == 152 &&
               offsetof(checksum_header, cuts) == 168 && offsetof(checksum_header, commit) == 176 &&
-              offsetof(checksum_header, reserved) == 184);
+              offsetof(checksum_header, writes_since) == 184 && offsetof(checksum_header, reserved) == 192);
 
 /// The boot that this machine is in; all ones where the kernel does not say.
 const boot_id& this_boot();

@@ -69,7 +69,7 @@ int stripe_object::open(const node_folder& folder, const object_identity& who, b
                                                      checksum_file(std::move(sums), seeds), read_only));
   checksum_header h;
   error = s->read_header(h);
-  if (error == EINVAL) {
+  if (error == EINVAL || error == EBADMSG) {
     why = "the header of its checksums is damaged";
     return s->sums_.has_header() ? EUCLEAN : EBADMSG;
   }
@@ -120,7 +120,8 @@ int stripe_object::read_header(checksum_header& h) const {
     if (attempt > 0) std::this_thread::yield();
     error = sums_.read_header(h);
   }
-  return error;
+  // Another process has removed it.
+  return error == EINVAL && !sums_.has_header() ? EBADMSG : error;
 }
 
 int stripe_object::mark_unsynced(checksum_header& h, std::uint64_t commit) {
@@ -201,19 +202,20 @@ int stripe_object::check_generation(std::uint64_t expected, std::uint64_t& found
   return found >= expected ? 0 : EUCLEAN;
 }
 
-int stripe_object::advance(std::uint64_t generation, const write_claim& begins) {
+int stripe_object::advance(std::uint64_t generation, const write_claim& begins, bool ends_writes) {
   checksum_header h;
   if (const int e = read_header(h)) return e;
   if (h.generation == 1 && generation > 1)
     if (const int e = settle_as_durable()) return e;
   const bool ends_claims = h.end_claims_before(begins);
-  if ((h.generation == generation || generation_ == generation) && !ends_claims) {
+  if ((h.generation == generation || generation_ == generation) && !ends_claims && !ends_writes) {
     generation_ = generation;
     return 0;
   }
   const int error = change_header([&](checksum_header& now) {
     now.generation = generation;
     now.end_claims_before(begins);
+    if (ends_writes) now.writes_since = generation + 1;
   });
   if (error != 0) return error;
   generation_ = generation;

@@ -50,8 +50,9 @@ class stripe_object {
   int check_generation(std::uint64_t expected, std::uint64_t& found);
   /// Sets the generation, durably; the whole stripe object is locked.  A stripe object that leaves the first
   /// generation becomes durable as a whole: only those of the first one may be lost with the power.
-  /// Ends the claims that `begins` does not go together with.
-  int advance(std::uint64_t generation, const write_claim& begins);
+  /// Ends the claims that `begins` does not go together with; `ends_writes`: all writes of who has looked the file up
+  /// so far.
+  int advance(std::uint64_t generation, const write_claim& begins, bool ends_writes = false);
   /// False where a claim that does not go together with it has begun since.
   bool holds(const write_claim& c) const noexcept {
     return c.since == 0 || c.since >= (c.alone ? alone_since_ : together_since_);

@@ -54,6 +54,7 @@ struct entry {
   std::uint64_t size = 0;            ///< bytes; files only
   std::uint64_t reserved = 0;        ///< bytes that the stripe objects have room for, where that is more
   ooc::striping striping;            ///< files only
+  node_list nodes;                   ///< files only: where the stripe objects are
   bool sparse = false;
   std::uint64_t generation = 0;  ///< counts openings for writing; files only
   std::uint64_t cuts = 0;        ///< 1, and one more for each time that a file was cut off; 0: not known
@@ -61,6 +62,9 @@ struct entry {
   array_description array;
   std::map<std::string, std::string> attributes;  ///< free, set by users
   std::optional<last_commit> commit;              ///< of a file with commits
+  /// Files whose place this one took (take_over), and whose stripe objects are still there.  They must be gone before
+  /// it is written: who had them open would read on there.
+  std::vector<file_id> left_behind;
   bool at_commit = false;  ///< size, extents and attributes are those of that commit, and so is what will be read
   bool in_place = false;  ///< of no store: a file that lies where somebody else has made it; never told to anybody else
   std::uint64_t lead = 0;     ///< in place: bytes from a page of the file to the first element

@@ -44,12 +44,16 @@ struct place {
 struct new_file {
   std::uint64_t size = 0;
   ooc::striping striping;  ///< complete: sn < nodes, 0 < nn <= nodes, sf > 0
+  /// By stripe index; needed where nodes sn to sn + nn - 1 are not all there.  The file gets none of those that are
+  /// being emptied (namespace/placement_rows.hpp), and so may have fewer, as its entry says.
+  node_list nodes;
   bool sparse = false;
   std::vector<std::byte> fill;
   array_description array;
   std::uint32_t mode = 0644;
-  bool finished = false;  ///< committed with its creation: an empty file needs no stripe objects
-  bool commits = false;   ///< its last commit is kept
+  bool finished = false;     ///< committed with its creation: an empty file needs no stripe objects
+  bool commits = false;      ///< its last commit is kept
+  std::uint64_t commit = 0;  ///< of such a file that is to take another's place: the number that it begins at
   std::map<std::string, std::string> attributes;
 };
 
@@ -62,6 +66,7 @@ struct new_entry {
   std::string target;             ///< of a symbolic link
   std::uint64_t device = 0;
   ooc::striping striping;  ///< of a file; complete
+  node_list nodes;         ///< as in new_file
 };
 
 /// The fields of an entry that are to change; the rest stays.
@@ -184,6 +189,16 @@ struct unlink {
   bool folder = false;
   using answer = entry;
 };
+/// The file `id`, which the caller is making or has made, takes the place of the file `of`: names, owner, mode, times,
+/// attributes and commits become those that `of` has, which is gone then, as after remove().  Who asks for `of` by its
+/// id gets `id` from then on.  For the owner of `of`; nobody writes either file.  Durable.
+/// Nothing is done where `of` has been opened for writing after this generation of its (errc::conflict).
+struct take_over {
+  file_id id = 0;
+  file_id of = 0;
+  std::uint64_t generation = 0;
+  using answer = entry;
+};
 struct set_size {
   file_id id = 0;
   std::uint64_t size = 0;
@@ -235,7 +250,7 @@ struct remove_attribute {
 /// Those that change something, or one of the further kinds `More`.
 template <class... More>
 using changing_or =
-    std::variant<create, commit, abandon, forget, make_folder, make, link, move, remove, unlink, set_size,
+    std::variant<create, commit, abandon, forget, make_folder, make, link, move, remove, unlink, take_over, set_size,
                  set_generation, set_in_progress, decide, roll_back, change, set_attribute, remove_attribute, More...>;
 template <class Call>
 inline constexpr bool changes = std::is_constructible_v<changing_or<>, Call>;

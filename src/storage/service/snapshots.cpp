@@ -56,11 +56,18 @@ class snapshot_file {
     f.fill = of_.fill;
     f.array = of_.array;
     f.striping = of_.striping;
+    f.nodes = of_.nodes;
     f.mode = of_.mode | 0200;
     f.attributes = of_.attributes;
     for (const auto& [key, value] : of_.commit->attributes) f.attributes["ooc.commit." + key] = value;
     f.attributes["ooc.snapshot_of"] = of_.path + ", commit " + std::to_string(of_.commit->number);
     file_ = store_.make(path_, f);
+    if (file_.meta.nodes == of_.nodes && file_.meta.striping == of_.striping) return;
+    store_.abandon(file_);
+    refuse(errc::invalid_request, path_,
+           "'" + of_.path +
+               "' lies on nodes that are being emptied, and so would its snapshot: move it first, with "
+               "`ooc restripe`");
   }
   ~snapshot_file() {
     if (!published_) store_.abandon(file_);

@@ -8,7 +8,9 @@
 #include "storage/base/log.hpp"
 #include "storage/base/refuse.hpp"
 #include "storage/service/commits.hpp"
+#include "storage/service/generations.hpp"
 #include "storage/service/node_locality.hpp"
+#include "storage/service/removals.hpp"
 #include "storage/service/writer_claim.hpp"
 
 namespace ooc::storage {
@@ -24,7 +26,7 @@ new_file checked(std::string_view path, const new_file& f, bool finished, std::s
   new_file complete = f;
   striping& s = complete.striping;
   if (s.nn == 0) s.nn = nodes;
-  if (s.sn >= nodes)
+  if (complete.nodes.empty() && s.sn >= nodes)
     refuse(errc::invalid_request, name,
            "first node " + std::to_string(s.sn) + ": the store has nodes 0 to " + std::to_string(nodes - 1));
   if (s.nn > nodes)
@@ -35,47 +37,9 @@ new_file checked(std::string_view path, const new_file& f, bool finished, std::s
   if (f.size > max_size) refuse(errc::invalid_request, name, "a file has at most 2^63 - 1 bytes");
 
   complete.finished = finished;
+  // Others may know the store to have more nodes.
+  if (complete.nodes.empty() && std::uint64_t{s.sn} + s.nn > nodes) complete.nodes = nodes_of(s, {}, nodes);
   return complete;
-}
-
-void remove_objects(metadata_service& metadata, const striped_file& file) {
-  // If a node cannot be reached the entry stays among the dead and a later sweep tries again.
-  if (!file.remove_objects()) metadata.forget(file.shape().id);
-}
-
-// Removes the stripe objects of files that have lost their last name, and returns those that could not be removed.
-std::vector<entry> remove_files(store_core& store, std::vector<entry> files) {
-  metadata_service& metadata = store.metadata();
-  std::vector<entry> failed;
-  std::string why;
-  const auto for_each = [&](const std::function<void(entry&)>& f) {
-    std::erase_if(files, [&](entry& e) {
-      try {
-        f(e);
-        return false;
-      } catch (const std::exception& x) {
-        if (why.empty()) why = x.what();
-        failed.push_back(std::move(e));
-        return true;
-      }
-    });
-  };
-  for_each([&](entry& e) {
-    if (e.capability) return;
-    metadata.abandon(e.id);
-    e.capability = metadata.removal_capability(e.id);
-  });
-  bool durable = false;
-  for_each([&](entry& e) {
-    if (!durable) metadata.sync();
-    durable = true;
-    throw_if(store.opened(e).file->remove_objects());
-    metadata.forget(e.id);
-  });
-  if (!failed.empty())
-    detail::log_error("the bytes of " + std::to_string(failed.size()) +
-                      " removed files stay until the next removal, or until the store is opened next: " + why);
-  return failed;
 }
 
 // Somebody else may have made it one since it was opened.
@@ -86,48 +50,6 @@ void require_no_array(const entry& e, std::uint64_t end) {
                " bytes, and cannot be made longer for a write that ends at " + "byte " + std::to_string(end) +
                ": resize the array");
 }
-
-// Gives all stripe objects of `e` the next generation, before the metadata have it: so no stripe object is ever older
-// than the metadata say, and after a crash at most one newer.  `claims`: with that begins the claim to write it.  Who
-// has been quicker (errc::conflict) has told the metadata of the step before.
-failure advance(store_core& store, entry& e, bool claims = false) {
-  ++e.generation;
-  if (claims) e.claim.since = e.generation;
-  return store.opened(e).file->advance_objects();
-}
-
-// After advance() of what was `before` has failed: throws if nobody else has opened or resized the file since.
-void require_changed(const entry& before, const entry& now, const failure& f) {
-  if (now.generation > before.generation || allocated_size(now) != allocated_size(before)) return;
-  throw_if(f.code == errc::conflict ? failure{errc::corrupt, f.what} : f);
-}
-
-// Gives the file of `e` the next generation, which its stripe objects have before the metadata, and returns it as it is
-// then.  `claims`, `alone`: with that begins the claim to write it.  Stripe objects that are made later have it from
-// the beginning.
-entry with_next_generation(store_core& store, entry e, bool claims = false, bool alone = false) {
-  metadata_service& metadata = store.metadata();
-  for (;; e = metadata.find(e.id)) {
-    e.claim.alone = claims && alone;
-    const entry before = e;
-    if (const failure f = advance(store, e, claims)) {
-      require_changed(before, metadata.find(e.id), f);
-      continue;
-    }
-    // Stripe objects that somebody has made meanwhile do not have the generation.
-    if (metadata.set_generation(e.id, e.generation, allocated_size(e))) return e;
-  }
-}
-
-}  // namespace
-
-size_lock_ptr lock_size(store_core& store, file_id id) {
-  size_lock_ptr lock = store.metadata().lock_size(id);
-  if (lock->owes_fence) (void)with_next_generation(store, store.metadata().find(id));
-  return lock;
-}
-
-namespace {
 
 // The claim comes first: who is refused must not end the claims of others, and who is granted his must have seen the
 // last write of those whose claims have ended.
@@ -143,6 +65,8 @@ opened_file opened_as(store_core& store, entry e, open_mode mode, const claim_ta
   if (taken == claim_taker::result::waited || (taken != claim_taker::result::none && e.reserved > e.size))
     e = metadata.find(e.id, mode == open_mode::read);
   if (mode == open_mode::read) return store.opened(std::move(e));
+  for (const file_id id : e.left_behind) throw_if(remove_everywhere(store, id));
+  e.left_behind.clear();
   const bool alone = claim.alone || e.commit;
   const bool claims = taken != claim_taker::result::none && metadata.claims_may_end;
   if (allocated_size(e) != 0 || claims) e = with_next_generation(store, std::move(e), claims, alone);
@@ -192,11 +116,11 @@ failure while_locked(store_core& store, entry& e, std::uint64_t wanted, F resize
 }  // namespace
 
 store_core::store_core(std::string url, std::string uuid, std::shared_ptr<metadata_service> metadata,
-                       striped_file::nodes nodes, std::uint64_t client)
+                       striped_file::nodes nodes, std::uint64_t client, store_nodes::source further)
     : url_(std::move(url)),
       uuid_(std::move(uuid)),
       metadata_(std::move(metadata)),
-      nodes_(std::move(nodes)),
+      nodes_(std::move(nodes), std::move(further)),
       client_(client),
       removals_([this](std::vector<entry> gone) { return remove_files(*this, std::move(gone)); }) {}
 
@@ -204,10 +128,10 @@ store_core::~store_core() {
   if (::getpid() == process_) return;
   // Their threads, for which they would wait, are the parent's.
   static_cast<void>(new std::shared_ptr(std::move(metadata_)));
-  static_cast<void>(new striped_file::nodes(std::move(nodes_)));
+  static_cast<void>(new striped_file::nodes(nodes_.all()));
 }
 
-metadata_service& store_core::metadata() {
+metadata_service& store_core::metadata() const {
   if (::getpid() != process_)
     throw usage_error(errc::busy, "store '" + url_ +
                                       "' was opened by the parent of this process, which was forked: open it again "
@@ -216,14 +140,11 @@ metadata_service& store_core::metadata() {
 }
 
 opened_file store_core::opened(entry e) const {
-  const striping& s = e.striping;
-  if (s.nn == 0 || s.nn > nodes_.size() || s.sn >= nodes_.size() || s.sf == 0)
-    throw integrity_error(errc::corrupt, "'" + e.path +
-                                             "': its entry names nodes that the store "
-                                             "does not have");
+  auto [nodes, list] = nodes_.of(e);
   auto shape = std::make_shared<file_shape>();
   shape->id = e.id;
-  shape->striping = s;
+  shape->striping = e.striping;
+  shape->nodes = std::move(list);
   shape->size = allocated_size(e);
   shape->sparse = e.sparse;
   shape->fill = e.fill;
@@ -239,16 +160,45 @@ opened_file store_core::opened(entry e) const {
     shape->at_commit = e.at_commit;
   }
   shape->permissions = {e.owner, e.group, e.mode};
-  auto file = std::make_shared<const striped_file>(std::move(shape), nodes_, client_);
+  striped_file::finder find;
+  // In a store of one node there is no other place.
+  if (!e.in_place && nodes_.may_be_several())
+    find = [weak = weak_from_this(), known = moved_file(e)](auto found) {
+      if (const auto self = weak.lock())
+        self->moved_.find([self, known] { return known.place_in(*self); }, std::move(found));
+      else
+        found(nullptr);
+    };
+  auto file = std::make_shared<const striped_file>(std::move(shape), std::move(nodes), client_, std::move(find));
   return {std::move(e), std::move(file)};
 }
 
+namespace {
+
+// opened_as() of what `look` finds, and once more where another file has taken its place meanwhile.
+template <class Look>
+opened_file open_found(store_core& store, const Look& look, open_mode mode, const claim_taker& claim) {
+  for (;;) {
+    entry e = look();
+    const file_id id = e.id;
+    try {
+      return opened_as(store, std::move(e), mode, claim);
+    } catch (const error& x) {
+      if (x.code() != std::errc::no_such_file_or_directory || store.metadata().find(id).id == id) throw;
+    }
+  }
+}
+
+}  // namespace
+
 opened_file store_core::open(std::string_view path, open_mode mode, bool unfinished, const claim_taker& claim) {
-  return opened_as(*this, metadata().open(path, mode == open_mode::read_write, unfinished), mode, claim);
+  return open_found(
+      *this, [&] { return metadata().open(path, mode == open_mode::read_write, unfinished); }, mode, claim);
 }
 
 opened_file store_core::open(file_id id, open_mode mode, const claim_taker& claim) {
-  return opened_as(*this, metadata().find(id, mode == open_mode::read), mode, claim);
+  return open_found(
+      *this, [&] { return metadata().find(id, mode == open_mode::read); }, mode, claim);
 }
 
 opened_file store_core::claimed(const opened_file& f, bool alone) {
@@ -271,7 +221,7 @@ opened_file store_core::give_back(const opened_file& f) {
 
 opened_file store_core::make(std::string_view path, const new_file& f) {
   const auto try_once = [&] {
-    opened_file made = opened(metadata().create(path, checked(path, f, false, nodes_.size())));
+    opened_file made = opened(metadata().create(path, checked(path, f, false, nodes().size())));
     try {
       // Elements would be somewhere else for all who open the file later.
       if (made.meta.array.max_extents != f.array.max_extents)
@@ -308,7 +258,7 @@ void store_core::commit(const opened_file& f) {
 
 opened_file store_core::create(std::string_view path, const new_file& f) {
   // An empty file has no stripe objects: entry and commit are one step.
-  if (f.size == 0 && !f.commits) return opened(metadata().create(path, checked(path, f, true, nodes_.size())));
+  if (f.size == 0 && !f.commits) return opened(metadata().create(path, checked(path, f, true, nodes().size())));
   opened_file made = make(path, f);
   commit(made);
   return made;
@@ -319,7 +269,7 @@ void store_core::abandon(const opened_file& f) noexcept {
     metadata_->abandon(f.meta.id);
     // Not of a file that is there: its commit may have been made, and the answer lost.
     (void)metadata_->removal_capability(f.meta.id);
-    remove_objects(*metadata_, *f.file);
+    (void)remove_objects(*metadata_, *f.file);
   } catch (const std::exception&) {
     // The database cannot be reached: what is left is swept when this process has ended.  Or the file stays.
   }
@@ -468,7 +418,7 @@ bool keep_permissions(const striped_file::nodes& nodes) {
 }  // namespace
 
 entry store_core::change(const place& where, const entry_change& what) {
-  if ((what.mode || what.owner || what.group) && keep_permissions(nodes_))
+  if ((what.mode || what.owner || what.group) && keep_permissions(nodes()))
     return change_permissions(metadata_->lookup(where), what);
   // Another client that makes the file longer meanwhile, or reserves more, would take the size back to what it was.
   const auto lock = what.size_at_least ? lock_size(*this, metadata_->lookup(where).id) : nullptr;
@@ -547,27 +497,24 @@ void store_core::sweep() {
   const std::vector<file_id> dead = metadata_->dead();
   // The process that removed them may have died before that was durable.
   if (!dead.empty()) metadata_->sync();
-  for (const file_id id : dead) {
-    entry e;
-    e.id = id;
-    e.path = "removed file " + std::to_string(id);
-    e.striping = {0, static_cast<std::uint32_t>(nodes_.size()), 1};  // its stripe objects may be on any node
-    e.capability = metadata_->removal_capability(id);
-    remove_objects(*metadata_, *opened(std::move(e)).file);
-  }
+  // If a node cannot be reached the entry stays among the dead and a later sweep tries again.
+  for (const file_id id : dead) (void)remove_everywhere(*this, id);
 }
 
 opened_file after_cut(store_core& store, const opened_file& f) {
   metadata_service& metadata = store.metadata();
   const auto lock = lock_size(store, f.meta.id);
   opened_file now = store.refresh(f);
-  if (now.meta.cuts > f.meta.cuts) return now;
+  for (const file_id id : now.meta.left_behind) throw_if(remove_everywhere(store, id));
+  if (now.meta.id != f.meta.id || now.meta.cuts > f.meta.cuts) return now;
   // The metadata know of no cut, so there was none.
   entry e = now.meta;
   e.capability = metadata.size_capability(e.id, allocated_size(e));
   lock->unsettled = true;
   throw_if(while_locked(store, e, allocated_size(e), [&](const entry& m) { return resize_cut(store, m, 0, m.cuts); }));
   lock->unsettled = false;
+  // Where somebody wanted to move it, and has died or given up, writes are of a later generation.
+  (void)with_next_generation(store, std::move(e));
   return store.refresh(f);
 }
 
@@ -583,7 +530,7 @@ std::vector<std::uint32_t> near_nodes(const striped_file::nodes& nodes) {
 
 std::uint64_t store_core::staging_bytes() const {
   std::uint64_t sum = 0;
-  for (const auto& n : nodes_) sum += n->staging_bytes();
+  for (const auto& n : nodes()) sum += n->staging_bytes();
   return sum;
 }
 

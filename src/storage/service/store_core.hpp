@@ -14,8 +14,10 @@
 #include <vector>
 
 #include "oocarray/store.hpp"
+#include "storage/service/file_moves.hpp"
 #include "storage/service/metadata_service.hpp"
 #include "storage/service/removal_queue.hpp"
+#include "storage/service/store_nodes.hpp"
 #include "storage/service/striped_file.hpp"
 
 namespace ooc::storage {
@@ -37,11 +39,12 @@ struct claim_taker {
   bool knows_commits = false;
 };
 
-class store_core {
+class store_core : public std::enable_shared_from_this<store_core> {
  public:
-  /// `client`: a number that others who open the store do not have, see first_of_client().
+  /// `client`: a number that others who open the store do not have, see first_of_client().  `further`: as store_nodes
+  /// has it.
   store_core(std::string url, std::string uuid, std::shared_ptr<metadata_service> metadata, striped_file::nodes nodes,
-             std::uint64_t client = 0);
+             std::uint64_t client = 0, store_nodes::source further = {});
   ~store_core();
   store_core(const store_core&) = delete;
   store_core& operator=(const store_core&) = delete;
@@ -55,7 +58,8 @@ class store_core {
   opened_file open(file_id id, open_mode mode, const claim_taker& claim = {});
   /// A file that the caller has made, and then claimed.
   opened_file claimed(const opened_file& f, bool alone);
-  /// The file of an entry that another process of the same program has opened: asks nobody.
+  /// The file of an entry that another process of the same program has opened: asks nobody, but for a node that the
+  /// store got since it was opened.
   opened_file opened(entry e) const;
   /// Makes the entry, then the stripe objects, then commits: a failure leaves nothing behind.
   /// `f.striping` may have nn == 0 (all nodes); sf must be given.
@@ -115,8 +119,9 @@ class store_core {
 
   /// Throws usage_error (errc::busy) in a child of the process that has opened the store, which has none of its
   /// threads.
-  metadata_service& metadata();
-  const striped_file::nodes& nodes() const noexcept { return nodes_; }
+  metadata_service& metadata() const;
+  /// Those that are known here: all that there were when the store was opened, and perhaps some that came later.
+  striped_file::nodes nodes() const { return nodes_.all(); }
   const std::string& url() const noexcept { return url_; }
   const std::string& uuid() const noexcept { return uuid_; }
   /// Bytes that all nodes together may hold for transfers.
@@ -131,8 +136,9 @@ class store_core {
   std::string url_;
   std::string uuid_;
   std::shared_ptr<metadata_service> metadata_;
-  striped_file::nodes nodes_;
+  store_nodes nodes_;
   std::uint64_t client_;
+  file_finder moved_;
   removal_queue removals_;  // last: it uses the others to its end
 };
 

@@ -11,6 +11,7 @@
 
 #include "storage/base/completion_counter.hpp"
 #include "storage/base/in_flight.hpp"
+#include "storage/base/mutex.hpp"
 #include "storage/layout/touched_nodes.hpp"
 #include "storage/service/node_locality.hpp"
 
@@ -36,7 +37,7 @@ class fan_out : public std::enable_shared_from_this<fan_out> {
   void send_next() {
     const std::size_t i = sent_.fetch_add(1, std::memory_order_relaxed);
     if (i >= stripe_indexes_.size()) return;
-    const auto& node = all_[(call_.file->striping.sn + std::size_t{stripe_indexes_[i]}) % all_.size()];
+    const auto& node = all_[node_of(call_.file->striping, call_.file->nodes, stripe_indexes_[i], all_.size())];
     try {
       node_call call = call_;
       if (call.kind != io_kind::remove) call.stripe_index = stripe_indexes_[i];
@@ -141,18 +142,80 @@ std::ptrdiff_t first_of_client(std::uint64_t number, std::size_t nodes) {
   return static_cast<std::ptrdiff_t>(number % nodes * static_cast<std::uint64_t>(step) % nodes);
 }
 
-striped_file::striped_file(shape_ptr shape, nodes all, std::uint64_t client)
-    : shape_(std::move(shape)), all_(std::move(all)), client_(client) {}
+/// Where a file is that was moved while it was open; outlives it as long as calls look for it.
+class striped_file::moved_place {
+ public:
+  explicit moved_place(finder find) : find_(std::move(find)) {}
+
+  /// Null: as far as is known it is where it was.
+  const striped_file* known() const noexcept { return known_.load(std::memory_order_acquire); }
+
+  static void look(std::shared_ptr<moved_place> self, std::function<void(const striped_file*)> found) {
+    if (const striped_file* there = self->known()) return found(there);
+    const finder& find = self->find_;
+    find([self = std::move(self), found = std::move(found)](std::shared_ptr<const striped_file> there) {
+      if (there) self->keep(std::move(there));
+      found(self->known());
+    });
+  }
+
+ private:
+  void keep(std::shared_ptr<const striped_file> there) {
+    const lock_guard lock(mutex_);
+    if (there_) return;
+    there_ = std::move(there);
+    known_.store(there_.get(), std::memory_order_release);
+  }
+
+  const finder find_;
+  mutex mutex_;
+  std::shared_ptr<const striped_file> there_ OOC_GUARDED_BY(mutex_);
+  std::atomic<const striped_file*> known_{nullptr};
+};
+
+namespace {
+
+/// The stripe objects are not there, or are none any more, or the right to them has ended with them.
+bool may_have_moved(const failure& f) {
+  return f.code == std::errc::no_such_file_or_directory || f.code == errc::corrupt ||
+         f.code == std::errc::bad_message || f.code == std::errc::permission_denied;
+}
+
+failure was_moved(const file_shape& shape) {
+  return {errc::cut_off, "writing '" + shape.name +
+                             "': it has been given other stripe objects since this program "
+                             "opened it; open it again"};
+}
+
+}  // namespace
+
+striped_file::striped_file(shape_ptr shape, nodes all, std::uint64_t client, finder find)
+    : shape_(std::move(shape)),
+      all_(std::move(all)),
+      client_(client),
+      moved_(find ? std::make_shared<moved_place>(std::move(find)) : nullptr) {}
+
+completion striped_file::looking_elsewhere(std::function<void(const striped_file&, completion)> repeat,
+                                           completion done) const {
+  return [moved = moved_, repeat = std::move(repeat), done = std::move(done)](const failure& f) {
+    if (!may_have_moved(f)) return done(f);
+    moved_place::look(moved, [repeat, done, f](const striped_file* there) {
+      if (there)
+        repeat(*there, done);
+      else
+        done(f);
+    });
+  };
+}
 
 io_service& striped_file::node(std::uint32_t stripe_index) const {
-  return *all_[(shape_->striping.sn + std::uint64_t{stripe_index}) % all_.size()];
+  return *all_[node_of(shape_->striping, shape_->nodes, stripe_index, all_.size())];
 }
 
 locality striped_file::farthest_node() const {
   if (const auto known = farthest_.load()) return *known;
   nodes mine;
-  for (std::uint32_t stripe_index = 0; stripe_index < shape_->striping.nn; ++stripe_index)
-    mine.push_back(all_[(shape_->striping.sn + std::uint64_t{stripe_index}) % all_.size()]);
+  for (const std::uint32_t node : nodes_of(shape_->striping, shape_->nodes, all_.size())) mine.push_back(all_[node]);
   locality farthest = locality::none;
   for (const known_locality& d : localities_of(mine)) {
     if (d.failed) return locality::network;
@@ -163,6 +226,15 @@ locality striped_file::farthest_node() const {
 }
 
 void striped_file::read(request_ptr r, std::byte* memory, completion done) const {
+  if (!moved_) return read_here(std::move(r), memory, std::move(done));
+  if (const striped_file* there = moved_->known()) return there->read(std::move(r), memory, std::move(done));
+  read_here(r, memory,
+            looking_elsewhere(
+                [r, memory](const striped_file& there, completion end) { there.read(r, memory, std::move(end)); },
+                std::move(done)));
+}
+
+void striped_file::read_here(request_ptr r, std::byte* memory, completion done) const {
   if (const failure f = past_end(*r, *shape_, "reading")) return done(f);
   if (const auto only = only_stripe_index_of(*r, shape_->striping))
     return node(*only).read(shape_, *only, std::move(r), memory, std::move(done));
@@ -173,6 +245,14 @@ void striped_file::read(request_ptr r, std::byte* memory, completion done) const
 }
 
 void striped_file::write(request_ptr r, const std::byte* memory, completion done) const {
+  if (!moved_) return write_here(std::move(r), memory, std::move(done));
+  if (moved_->known() != nullptr) return done(was_moved(*shape_));
+  write_here(std::move(r), memory,
+             looking_elsewhere([shape = shape_](const striped_file&, const completion& end) { end(was_moved(*shape)); },
+                               std::move(done)));
+}
+
+void striped_file::write_here(request_ptr r, const std::byte* memory, completion done) const {
   if (const failure f = past_end(*r, *shape_, "writing")) return done(f);
   if (const auto only = only_stripe_index_of(*r, shape_->striping))
     return node(*only).write(shape_, *only, std::move(r), memory, std::move(done));
@@ -182,6 +262,13 @@ void striped_file::write(request_ptr r, const std::byte* memory, completion done
 }
 
 void striped_file::sync(completion done) const {
+  if (!moved_) return sync_here(std::move(done));
+  if (const striped_file* there = moved_->known()) return there->sync(std::move(done));
+  sync_here(looking_elsewhere([](const striped_file& there, completion end) { there.sync(std::move(end)); },
+                              std::move(done)));
+}
+
+void striped_file::sync_here(completion done) const {
   fan_out_to(all_, client_, stripe_indexes_with_bytes(*shape_), {io_kind::sync, shape_}, std::move(done));
 }
 

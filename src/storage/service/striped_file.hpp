@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,14 +28,20 @@ std::ptrdiff_t first_of_client(std::uint64_t number, std::size_t nodes);
 class striped_file {
  public:
   using nodes = std::vector<std::shared_ptr<io_service>>;
+  /// Looks, on a thread that may wait, where the file is now, and tells `found` its new place, or null where it has not
+  /// been moved, or nobody can say.
+  using finder = std::function<void(std::function<void(std::shared_ptr<const striped_file>)> found)>;
 
   /// `all` are the I/O nodes of the store in order; the file uses `shape->striping.nn` of them.
-  /// `client`: a number that other clients do not have, see first_of_client().
-  striped_file(shape_ptr shape, nodes all, std::uint64_t client = 0);
+  /// `client`: a number that other clients do not have, see first_of_client().  `find`: what cannot be read is looked
+  /// for elsewhere, once, as the file may have been moved (metadata call take_over); empty: it never is.
+  striped_file(shape_ptr shape, nodes all, std::uint64_t client = 0, finder find = {});
 
   /// Only nodes that hold a region of the request get a message.  A request that reaches past the
   /// end of the file fails with errc::invalid_request before anything is sent.
   void read(request_ptr r, std::byte* memory, completion done) const;
+  /// Nothing is written where the file has been moved: errc::cut_off, as of who does not know that it has become
+  /// shorter.
   void write(request_ptr r, const std::byte* memory, completion done) const;
   /// Makes every acknowledged write of this file durable on every node.
   void sync(completion done) const;
@@ -89,11 +96,19 @@ class striped_file {
   io_service& node(std::uint32_t stripe_index) const;
 
  private:
+  class moved_place;
+
   failure ask(std::vector<std::uint32_t> stripe_indexes, node_call call) const;
+  void read_here(request_ptr r, std::byte* memory, completion done) const;
+  void write_here(request_ptr r, const std::byte* memory, completion done) const;
+  void sync_here(completion done) const;
+  /// `done` of a call that `repeat` makes once more where the file is now, if it fails here as it has been moved.
+  completion looking_elsewhere(std::function<void(const striped_file&, completion)> repeat, completion done) const;
 
   shape_ptr shape_;
   nodes all_;
   std::uint64_t client_;
+  std::shared_ptr<moved_place> moved_;  // null: it stays where it is
   /// Once every node has said; nodes do not move while a store is open.
   mutable std::atomic<std::optional<locality>> farthest_{std::nullopt};
   mutable std::atomic<bool> settled_{false};

@@ -16,7 +16,7 @@
 #include "storage/namespace/metadata_schema.hpp"
 #include "storage/namespace/opening_lock.hpp"
 #include "storage/node/local_node.hpp"
-#include "storage/store/lost_node.hpp"
+#include "storage/store/absent_node.hpp"
 #include "storage/store/network_folder.hpp"
 #include "storage/store/store_folders.hpp"
 
@@ -83,6 +83,11 @@ bool is_among(const std::vector<std::filesystem::path>& all, const std::filesyst
   return std::find(all.begin(), all.end(), one) != all.end();
 }
 
+std::vector<std::filesystem::path> without_retired(std::vector<std::filesystem::path> folders) {
+  for (const std::size_t r : retired_folders(folders)) folders[r] = folders[0];
+  return folders;
+}
+
 /// Before anything is written: hosts that share such a folder would damage each other's data.
 void refuse_network_folders(const std::vector<std::filesystem::path>& folders, local_options own) {
   own.one_host = true;
@@ -114,7 +119,9 @@ std::shared_ptr<store_core> open_local_store(const store_url& url, const store_o
   if (!own.one_host) refuse_network_folders(folders, own);
   const std::string uuid =
       own.lost.empty() ? open_store_folders(folders, options.create, who) : open_remaining_folders(folders, own.lost);
-  const auto only_reads = own.lost.empty() ? read_only(folders, who) : without_lost(folders[0], uuid, own.lost, who);
+  const std::vector<std::size_t> retired = retired_folders(folders);
+  const auto only_reads =
+      own.lost.empty() ? read_only(without_retired(folders), who) : without_lost(folders[0], uuid, own.lost, who);
   auto metadata = open_metadata(folders[0], uuid, who, only_reads);
 
   local_node_options node;
@@ -125,7 +132,10 @@ std::shared_ptr<store_core> open_local_store(const store_url& url, const store_o
   node.store = uuid;
   node.writable = !only_reads;
   striped_file::nodes nodes;
-  for (const auto& f : folders) nodes.push_back(is_among(own.lost, f) ? make_lost_node(f) : open_local_node(f, node));
+  for (const auto& f : folders)
+    nodes.push_back(is_among(own.lost, f)                                       ? make_lost_node(f)
+                    : std::ranges::find(retired, nodes.size()) != retired.end() ? make_retired_node(f.string())
+                                                                                : open_local_node(f, node));
 
   auto core = std::make_shared<store_core>(local_url(folders, own), uuid, std::move(metadata), std::move(nodes),
                                            std::random_device{}());

@@ -14,7 +14,7 @@ namespace {
 /// The stripe index that the node has in the file; nothing where it has no bytes of it.
 std::optional<std::uint32_t> stripe_index_on(const entry& e, std::uint32_t node, std::size_t nodes) {
   for (std::uint32_t t = 0; t < e.striping.nn; ++t)
-    if ((e.striping.sn + std::size_t{t}) % nodes == node && e.striping.object_size(t, allocated_size(e)) != 0) return t;
+    if (node_of(e.striping, e.nodes, t, nodes) == node && e.striping.object_size(t, allocated_size(e)) != 0) return t;
   return std::nullopt;
 }
 

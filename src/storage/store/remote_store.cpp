@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 #include "storage/client/io_threads.hpp"
 #include "storage/client/remote_metadata.hpp"
 #include "storage/client/remote_node.hpp"
+#include "storage/store/absent_node.hpp"
 #include "storage/wire/address.hpp"
 
 namespace ooc::storage {
@@ -81,22 +83,29 @@ std::shared_ptr<store_core> open_remote_store(const store_url& url, const store_
   auto metadata = std::make_shared<remote_metadata>(m);
   const cluster_info info = metadata->cluster();
 
-  striped_file::nodes nodes;
-  bool complete = true;
   const auto threads = std::make_shared<io_threads>();
-  for (std::size_t i = 0; i < info.nodes.size(); ++i) {
-    remote_node_options n;
-    n.index = static_cast<std::uint32_t>(i);
-    if (info.nodes[i].up) n.addresses = info.nodes[i].addresses;
-    n.lookup = lookup_of(metadata, n.index);
-    n.store_uuid = info.store_uuid;
-    n.client = m.client;
-    n.deadline = deadline;
-    n.threads = threads;
-    complete = complete && info.nodes[i].up;
-    nodes.push_back(open_remote_node(std::move(n)));
-  }
-  auto core = std::make_shared<store_core>(name, info.store_uuid, std::move(metadata), std::move(nodes), info.asker);
+  const auto nodes_from = [=](const cluster_info& now, std::size_t first) {
+    striped_file::nodes nodes;
+    for (std::size_t i = first; i < now.nodes.size(); ++i) {
+      if (now.nodes[i].retired) {
+        nodes.push_back(make_retired_node("node " + std::to_string(i)));
+        continue;
+      }
+      remote_node_options n;
+      n.index = static_cast<std::uint32_t>(i);
+      if (now.nodes[i].up) n.addresses = now.nodes[i].addresses;
+      n.lookup = lookup_of(metadata, n.index);
+      n.store_uuid = now.store_uuid;
+      n.client = m.client;
+      n.deadline = deadline;
+      n.threads = threads;
+      nodes.push_back(open_remote_node(std::move(n)));
+    }
+    return nodes;
+  };
+  const bool complete = std::ranges::all_of(info.nodes, [](const node_info& n) { return n.up || n.retired; });
+  auto core = std::make_shared<store_core>(name, info.store_uuid, metadata, nodes_from(info, 0), info.asker,
+                                           [=](std::size_t known) { return nodes_from(metadata->cluster(), known); });
   // Stripe objects that were left behind can wait for a node that is not there; the caller that opens the store
   // should not.
   if (complete) core->sweep();

@@ -73,6 +73,7 @@ metadata_answer single_file::answer(const metadata_call& call) {
                         [&](const calls::move&) { return refuse("be renamed"); },
                         [&](const calls::remove&) { return refuse("be removed"); },
                         [&](const calls::unlink&) { return refuse("be removed"); },
+                        [&](const calls::take_over&) { return refuse("be striped otherwise"); },
                         [&](const calls::set_size&) { return refuse("be resized"); },
                         [&](const calls::set_attribute&) { return refuse("have attributes"); },
                         [&](const calls::remove_attribute&) { return refuse("have attributes"); },

@@ -98,8 +98,8 @@ void check_file(store_core& core, const entry& e, check_result& result,
   std::vector<running_check> running;
   for (std::uint32_t t = 0; t < e.striping.nn; ++t)
     if (const std::uint64_t bytes = e.striping.object_size(t, now.meta.size); bytes != 0) {
-      const std::size_t node = (e.striping.sn + std::size_t{t}) % nodes.size();
-      running.push_back({bytes, t, static_cast<std::uint32_t>(node), start_verify(*nodes[node], shape, t)});
+      const std::uint32_t node = node_of(shape->striping, shape->nodes, t, nodes.size());
+      running.push_back({bytes, t, node, start_verify(*nodes[node], shape, t)});
     }
   std::vector<share_outcome> outcomes;
   for (running_check& r : running) {

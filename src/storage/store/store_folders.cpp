@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <fstream>
+#include <functional>
 #include <optional>
 #include <sstream>
 #include <thread>
@@ -19,6 +20,7 @@
 #include "storage/base/file_access.hpp"
 #include "storage/base/refuse.hpp"
 #include "storage/namespace/metadata_schema.hpp"
+#include "storage/namespace/placement_rows.hpp"
 #include "storage/store/store_url.hpp"
 
 namespace ooc::storage {
@@ -39,15 +41,18 @@ std::string in_quotes(const fs::path& p) { return "'" + p.string() + "'"; }
 struct node_identity {
   std::string uuid;
   std::size_t index = 0;
-  std::size_t count = 0;
+  std::size_t count = 0;             ///< of the first folder; of others, as it was when they were made
+  std::vector<std::size_t> retired;  ///< in the first folder
 
   bool operator==(const node_identity&) const = default;
+  bool is_same_node(const node_identity& o) const { return uuid == o.uuid && index == o.index; }
 };
 
 std::string to_text(const node_identity& n) {
   std::ostringstream out;
   out << "oocarray-node " << disk_format_version << "\nstore " << n.uuid << "\nnode " << n.index << " of " << n.count
       << "\n";
+  for (const std::size_t r : n.retired) out << "retired " << r << "\n";
   return out.str();
 }
 
@@ -63,10 +68,13 @@ node_identity read_node_file(const fs::path& file) {
   in >> store >> n.uuid >> node >> n.index >> of >> n.count;
   if (!in || store != "store" || node != "node" || of != "of" || n.index >= n.count)
     refuse(errc::not_a_store, in_quotes(file) + " is damaged; the other folders of the store show what it should say");
+  for (std::size_t r = 0; in >> node >> r && node == "retired" && r < n.count;) n.retired.push_back(r);
   return n;
 }
 
-enum class folder_kind { missing, empty, unfinished, node, foreign, lost };
+enum class folder_kind { missing, empty, unfinished, node, foreign, lost, retired };
+
+bool is_absent(folder_kind k) { return k == folder_kind::lost || k == folder_kind::retired; }
 
 struct folder_state {
   folder_kind kind = folder_kind::missing;
@@ -120,9 +128,19 @@ folder_state inspect(const fs::path& folder) {
   return s;
 }
 
-std::vector<folder_state> inspect(const std::vector<fs::path>& folders) {
+/// Nothing is asked of the disks of folders that are `lost`, or retired.
+std::vector<folder_state> inspect(const std::vector<fs::path>& folders, const std::vector<fs::path>& lost = {}) {
   std::vector<folder_state> states;
-  for (const fs::path& f : folders) states.push_back(inspect(f));
+  std::vector<std::size_t> retired;
+  for (const fs::path& f : folders) {
+    if (std::ranges::find(lost, f) != lost.end())
+      states.push_back({folder_kind::lost, {}, {}});
+    else if (std::ranges::find(retired, states.size()) != retired.end())
+      states.push_back({folder_kind::retired, {}, {}});
+    else
+      states.push_back(inspect(f));
+    if (states.size() == 1) retired = states[0].identity.retired;
+  }
   return states;
 }
 
@@ -145,7 +163,7 @@ std::optional<std::string> identity_of(const std::vector<fs::path>& folders, con
   const fs::path& named = folders[static_cast<std::size_t>(first - states.begin())];
   for (std::size_t i = 0; i < folders.size(); ++i) {
     const std::string folder = "folder " + in_quotes(folders[i]);
-    if (states[i].kind == folder_kind::lost) continue;
+    if (is_absent(states[i].kind)) continue;
     if (states[i].kind != folder_kind::node)
       refuse(errc::not_a_store, folder + " is missing or empty, but " + in_quotes(named) + " belongs to a store of " +
                                     std::to_string(id.count) + " folders; mount the disk, or name the right folder" +
@@ -154,7 +172,8 @@ std::optional<std::string> identity_of(const std::vector<fs::path>& folders, con
     if (n.uuid != id.uuid)
       refuse(errc::not_a_store, folder + " belongs to store " + n.uuid + ", " + in_quotes(named) + " to store " +
                                     id.uuid + "; name the folders of one store");
-    if (n.count != folders.size())
+    // Others may be from before the store got further ones.
+    if (i == 0 && n.count != folders.size())
       refuse(errc::not_a_store, folder + " belongs to a store of " + std::to_string(n.count) + " folders, but " +
                                     std::to_string(folders.size()) + " were named; name all of them, in order");
     if (n.index != i)
@@ -214,7 +233,7 @@ bool roll_forward(const std::vector<fs::path>& folders, const std::vector<folder
   if (uuid.empty()) return false;
   for (std::size_t i = 0; i < folders.size(); ++i)
     if ((states[i].kind != folder_kind::node && states[i].kind != folder_kind::unfinished) ||
-        states[i].identity != node_identity{uuid, i, folders.size()})
+        states[i].identity != node_identity{uuid, i, folders.size(), {}})
       return false;
   for (std::size_t i = folders.size(); i-- > 0;)
     if (states[i].kind == folder_kind::unfinished) finish(folders[i]);
@@ -240,7 +259,7 @@ std::string make(const std::vector<fs::path>& folders, credentials owner) {
   try {
     for (std::size_t i = 0; i < folders.size(); ++i) {
       clear_unfinished(folders[i]);
-      write_durably(folders[i] / unfinished_node_file_name, to_text({uuid, i, folders.size()}));
+      write_durably(folders[i] / unfinished_node_file_name, to_text({uuid, i, folders.size(), {}}));
     }
     // Users that may make files in the folder may do so in the store.
     const struct stat first = status_of(folders[0]);
@@ -282,12 +301,7 @@ class new_folders {
 }  // namespace
 
 std::string open_remaining_folders(const std::vector<fs::path>& folders, const std::vector<fs::path>& lost) {
-  std::vector<folder_state> states;
-  for (const fs::path& f : folders) {
-    // Nothing is asked of the disk that is lost.
-    const bool gone = std::find(lost.begin(), lost.end(), f) != lost.end();
-    states.push_back(gone ? folder_state{folder_kind::lost, {}, {}} : inspect(f));
-  }
+  const std::vector<folder_state> states = inspect(folders, lost);
   if (states[0].kind == folder_kind::lost)
     refuse_folder(folders[0].native(),
                   "cannot be done without: it has the names and shapes of the store's files; put "
@@ -308,7 +322,9 @@ std::string open_store_folders(const std::vector<fs::path>& folders, bool create
 
   for (int attempt = 0; attempt < 10; ++attempt) {
     std::vector<folder_state> states = inspect(folders);
-    if (std::all_of(states.begin(), states.end(), [](const folder_state& s) { return s.kind == folder_kind::node; }))
+    if (std::all_of(states.begin(), states.end(), [](const folder_state& s) {
+          return s.kind == folder_kind::node || s.kind == folder_kind::retired;
+        }))
       return *identity_of(folders, states);
 
     // Perhaps somebody is just making the store, so what was seen may be half of it: look again,
@@ -337,14 +353,13 @@ std::string open_store_folders(const std::vector<fs::path>& folders, bool create
        "folder " + in_quotes(folders[0]) + ": another process keeps removing the store's folders");
 }
 
-void add_replacement_folder(const std::vector<fs::path>& folders, std::size_t lost, const fs::path& fresh) {
-  const std::string uuid = open_remaining_folders(folders, {folders[lost]});
-  const node_identity wanted{uuid, lost, folders.size()};
-  if (fresh != folders[lost])
-    if (const folder_state old = inspect(folders[lost]); old.kind == folder_kind::node && old.identity == wanted)
-      refuse_folder(folders[lost].native(), "is there: nothing of node " + std::to_string(lost) + " is lost");
+namespace {
+
+/// Makes `fresh`, which must be missing or empty, into a node of a store; nothing is done where it is that node
+/// already.
+void make_node(const fs::path& fresh, const node_identity& wanted) {
   const folder_state now = inspect(fresh);
-  if (now.kind == folder_kind::node && now.identity == wanted) return;
+  if (now.kind == folder_kind::node && now.identity.is_same_node(wanted)) return;
   if (now.kind == folder_kind::node || now.kind == folder_kind::foreign)
     refuse_folder(fresh.native(), "is not empty: give a new folder, or an empty one");
   new_folders made;
@@ -355,6 +370,50 @@ void add_replacement_folder(const std::vector<fs::path>& folders, std::size_t lo
   sync_folder(fresh);
   finish(fresh);
   made.keep();
+}
+
+/// What the first folder of the store says of all, in one step.
+void change_first(const fs::path& first, const std::function<void(node_identity&)>& change) {
+  node_identity now = read_node_file(first / node_file_name);
+  change(now);
+  write_durably(first / unfinished_node_file_name, to_text(now));
+  share_as_folder(first / unfinished_node_file_name);
+  finish(first);
+}
+
+}  // namespace
+
+std::vector<std::size_t> retired_folders(const std::vector<fs::path>& folders) {
+  return read_node_file(folders[0] / node_file_name).retired;
+}
+
+void add_folders(const std::vector<fs::path>& folders, const std::vector<fs::path>& fresh) {
+  const std::string uuid = open_store_folders(folders, false, {});
+  folder_locks alone;
+  alone.lock(folders[0]);
+  const std::size_t all = folders.size() + fresh.size();
+  for (std::size_t i = 0; i < fresh.size(); ++i) make_node(fresh[i], {uuid, folders.size() + i, all, {}});
+  // First the entries, which say of each file where it lies, so that it is found whatever the number of nodes.
+  note_growth_of_store(folders[0] / metadata_file_name, uuid, static_cast<std::uint32_t>(folders.size()));
+  change_first(folders[0], [&](node_identity& n) { n.count = all; });
+}
+
+void retire_folder(const std::vector<fs::path>& folders, std::size_t node) {
+  folder_locks alone;
+  alone.lock(folders[0]);
+  change_first(folders[0], [&](node_identity& n) {
+    if (std::ranges::find(n.retired, node) == n.retired.end()) n.retired.push_back(node);
+  });
+}
+
+void add_replacement_folder(const std::vector<fs::path>& folders, std::size_t lost, const fs::path& fresh) {
+  const std::string uuid = open_remaining_folders(folders, {folders[lost]});
+  const node_identity wanted{uuid, lost, folders.size(), {}};
+  if (fresh != folders[lost])
+    if (const folder_state old = inspect(folders[lost]);
+        old.kind == folder_kind::node && old.identity.is_same_node(wanted))
+      refuse_folder(folders[lost].native(), "is there: nothing of node " + std::to_string(lost) + " is lost");
+  make_node(fresh, wanted);
 }
 
 }  // namespace ooc::storage

@@ -115,6 +115,11 @@ struct call_writer {
     m.set_is_folder(q.folder);
     return pb::OP_UNLINK;
   }
+  pb::Operation operator()(const calls::take_over& q) {
+    m.set_of(q.of);
+    m.set_generation(q.generation);
+    return with_id(q.id, pb::OP_TAKE_OVER);
+  }
   pb::Operation operator()(const calls::set_size& q) {
     m.set_id(q.id);
     m.set_size(q.size);
@@ -252,6 +257,7 @@ any_call call_of(const pb::Call& m) {
     case pb::OP_MOVE: return calls::move{where, place_of(m.to_folder(), m.to()), m.replace()};
     case pb::OP_REMOVE: return calls::remove{where};
     case pb::OP_UNLINK: return calls::unlink{where, m.is_folder()};
+    case pb::OP_TAKE_OVER: return calls::take_over{m.id(), m.of(), m.generation()};
     case pb::OP_SET_SIZE:
       return calls::set_size{m.id(), m.size(), {m.extents().begin(), m.extents().end()}, m.generation(), m.reserved()};
     case pb::OP_SET_GENERATION:

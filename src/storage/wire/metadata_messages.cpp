@@ -20,6 +20,13 @@ std::vector<std::byte> bytes_of(const std::string& s) {
   return {first, first + s.size()};
 }
 
+/// Of a file whose striping is read: as many as it says, or none.
+storage::node_list read_nodes(const auto& m) {
+  if (m.nodes_size() != 0 && static_cast<std::uint32_t>(m.nodes_size()) != m.nn())
+    refuse("a file that names other nodes than its striping has");
+  return {m.nodes().begin(), m.nodes().end()};
+}
+
 void write_array(const array_description& a, pb::ArrayDescription& m) {
   m.set_element_type(a.element_type);
   m.set_element_size(a.element_size);
@@ -90,6 +97,7 @@ void write_entry(const entry& e, pb::Entry& m) {
   m.set_sn(e.striping.sn);
   m.set_nn(e.striping.nn);
   m.set_sf(e.striping.sf);
+  m.mutable_nodes()->Add(e.nodes.begin(), e.nodes.end());
   m.set_sparse(e.sparse);
   m.set_generation(e.generation);
   m.set_cuts(e.cuts);
@@ -98,6 +106,7 @@ void write_entry(const entry& e, pb::Entry& m) {
   m.set_fill(e.fill.data(), e.fill.size());
   write_array(e.array, *m.mutable_array());
   m.set_at_commit(e.at_commit);
+  m.mutable_left_behind()->Add(e.left_behind.begin(), e.left_behind.end());
   if (!e.commit) return;
   pb::LastCommit& commit = *m.mutable_commit();
   commit.set_number(e.commit->number);
@@ -124,6 +133,7 @@ entry read_entry(const pb::Entry& m) {
   e.size = m.size();
   e.reserved = m.reserved();
   e.striping = {m.sn(), m.nn(), m.sf()};
+  e.nodes = read_nodes(m);
   e.sparse = m.sparse();
   e.generation = m.generation();
   e.cuts = m.cuts();
@@ -132,6 +142,7 @@ entry read_entry(const pb::Entry& m) {
   if (m.has_array()) e.array = read_array(m.array());
   e.attributes = read_attributes(m.attributes());
   e.at_commit = m.at_commit();
+  e.left_behind.assign(m.left_behind().begin(), m.left_behind().end());
   if (m.has_commit()) e.commit = {m.commit().number(), m.commit().time_ns(), read_attributes(m.commit().attributes())};
   return e;
 }
@@ -141,12 +152,14 @@ void write_new_file(const new_file& f, pb::NewFile& m) {
   m.set_sn(f.striping.sn);
   m.set_nn(f.striping.nn);
   m.set_sf(f.striping.sf);
+  m.mutable_nodes()->Add(f.nodes.begin(), f.nodes.end());
   m.set_sparse(f.sparse);
   m.set_fill(f.fill.data(), f.fill.size());
   write_array(f.array, *m.mutable_array());
   m.set_mode(f.mode);
   m.set_finished(f.finished);
   m.set_commits(f.commits);
+  m.set_commit(f.commit);
   write_attributes(f.attributes, *m.mutable_attributes());
 }
 
@@ -154,12 +167,14 @@ new_file read_new_file(const pb::NewFile& m) {
   new_file f;
   f.size = m.size();
   f.striping = {m.sn(), m.nn(), m.sf()};
+  f.nodes = read_nodes(m);
   f.sparse = m.sparse();
   f.fill = bytes_of(m.fill());
   f.array = read_array(m.array());
   f.mode = m.mode();
   f.finished = m.finished();
   f.commits = m.commits();
+  f.commit = m.commit();
   f.attributes = read_attributes(m.attributes());
   return f;
 }
@@ -174,6 +189,7 @@ void write_new_entry(const storage::new_entry& n, pb::NewEntry& m) {
   m.set_sn(n.striping.sn);
   m.set_nn(n.striping.nn);
   m.set_sf(n.striping.sf);
+  m.mutable_nodes()->Add(n.nodes.begin(), n.nodes.end());
 }
 
 storage::new_entry read_new_entry(const pb::NewEntry& m) {
@@ -186,6 +202,7 @@ storage::new_entry read_new_entry(const pb::NewEntry& m) {
   n.target = m.target();
   n.device = m.device();
   n.striping = {m.sn(), m.nn(), m.sf()};
+  n.nodes = read_nodes(m);
   return n;
 }
 
