@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "daemon/command_line.hpp"
+#include "daemon/connection_limit.hpp"
 #include "daemon/listener_group.hpp"
 #include "daemon/metrics_endpoint.hpp"
 #include "daemon/registration.hpp"
@@ -34,11 +35,12 @@ int run(int argc, char** argv) {
       "this machine is served")("memory", po::value<std::uint64_t>()->default_value(64),
                                 "MiB for transfers (three quarters) and descriptions of "
                                 "requests, shared by the clients; whatever they do, the server "
-                                "takes at most 64 MiB more")("workers", po::value<unsigned>()->default_value(4),
-                                                             "requests served at a time")(
+                                "takes at most 64 KiB for each connection more")(
+      "workers", po::value<unsigned>()->default_value(4), "requests served at a time")(
       "threads", po::value<unsigned>()->default_value(1), "threads for the network")(
       "direct-io", po::bool_switch(), "bypass the page cache of this machine")(
-      "max-connections", po::value<unsigned>()->default_value(1024), "at once");
+      "max-connections", po::value<unsigned>()->default_value(0),
+      "at once; otherwise 4096, or half of the files that the process may have open");
   line.encrypt_option();
   line.metrics_option();
   if (!line.parse(argc, argv)) return 0;
@@ -52,7 +54,7 @@ int run(int argc, char** argv) {
   o.memory = line.get<std::uint64_t>("memory") << 20;
   o.workers = line.get<unsigned>("workers");
   o.direct_io = line.get<bool>("direct-io");
-  o.max_connections = line.get<unsigned>("max-connections");
+  o.max_connections = servers::connection_limit(line.get<unsigned>("max-connections"));
   const unsigned threads = line.get<unsigned>("threads");
   if (o.workers == 0 || o.workers > 256 || threads == 0 || threads > 64)
     throw usage_error(errc::invalid_request, "--workers is 1 to 256, --threads is 1 to 64");

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "daemon/command_line.hpp"
+#include "daemon/connection_limit.hpp"
 #include "daemon/metrics_endpoint.hpp"
 #include "daemon/run.hpp"
 #include "metad/metad_server.hpp"
@@ -40,12 +41,13 @@ int run(int argc, char** argv) {
       "addresses that clients of a store in RADOS are told, if they differ from --listen")(
       "key", po::value<std::string>()->default_value(""),
       "file with the cluster key (default $OOC_KEY, ~/.config/oocarray/key); without a key only "
-      "this machine is served")("max-connections", po::value<unsigned>()->default_value(1024), "at once")(
+      "this machine is served")("max-connections", po::value<unsigned>()->default_value(0),
+                                "at once; otherwise 4096, or half of the files that the process may have open")(
       "grace", po::value<unsigned>()->default_value(30),
       "seconds a client that lost its connection may take to come back")(
       "memory", po::value<std::uint64_t>()->default_value(64),
       "MiB for calls and answers that are large, shared by the clients; whatever they do, the server "
-      "takes at most 64 MiB more, and what the database's cache takes")(
+      "takes at most 64 KiB for each connection more, and what the database's cache takes")(
       "capability-life", po::value<unsigned>()->default_value(3600),
       "seconds that the right to a file holds before it must be renewed")(
       "forget-node", po::value<std::uint32_t>(),
@@ -65,7 +67,7 @@ int run(int argc, char** argv) {
   o.key = wire::find_server_key(line.get<std::string>("key"));
   if (o.key) o.revoked = wire::revocations_of(wire::find_key_file(line.get<std::string>("key")));
   o.frames = line.frames();
-  o.max_connections = line.get<unsigned>("max-connections");
+  o.max_connections = servers::connection_limit(line.get<unsigned>("max-connections"));
   o.memory = line.get<std::uint64_t>("memory") << 20;
   if (o.memory < 16 << 20 || o.memory > std::uint64_t{1} << 40)
     throw usage_error(errc::invalid_request, "--memory is 16 MiB to 1 TiB");

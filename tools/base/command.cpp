@@ -135,6 +135,14 @@ std::uint64_t parse_bytes(const std::string& text, const std::string& option) {
   return static_cast<std::uint64_t>(number);
 }
 
+std::uint32_t node_number(const std::string& text) {
+  std::uint32_t node = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), node);
+  if (error != std::errc() || end != text.data() + text.size())
+    throw usage_mistake("'" + text + "' is no number of a node; `ooc info` shows them");
+  return node;
+}
+
 std::vector<std::uint64_t> parse_shape(const std::string& text, const std::string& option) {
   std::vector<std::uint64_t> shape;
   const char* p = text.data();

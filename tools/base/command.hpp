@@ -108,6 +108,9 @@ int complain(std::string what);
 /// "64KiB" -> 65536.  Throws usage_mistake, naming `option`.
 std::uint64_t parse_bytes(const std::string& text, const std::string& option);
 
+/// The number of a node.  Throws usage_mistake.
+std::uint32_t node_number(const std::string& text);
+
 /// "3x4" or "3,4" -> {3, 4}.  Throws usage_mistake, naming `option`.
 std::vector<std::uint64_t> parse_shape(const std::string& text, const std::string& option);
 

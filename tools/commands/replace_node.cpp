@@ -1,4 +1,3 @@
-#include <charconv>
 #include <iostream>
 #include <memory>
 
@@ -35,11 +34,7 @@ int run_replace_node(const command& self, const std::vector<std::string>& argume
   line.positional("N");
   line.positional("FOLDER");
   if (!line.parse(arguments)) return success;
-  const std::string text = line.required("N");
-  std::uint32_t node = 0;
-  if (const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), node);
-      error != std::errc() || end != text.data() + text.size())
-    throw usage_mistake("'" + text + "' is no number of a node; `ooc info` shows them");
+  const std::uint32_t node = node_number(line.required("N"));
   const std::string fresh = line.text_or("FOLDER", "");
   std::string url = line.store_url("store");
   const bool local = url.starts_with("local:");

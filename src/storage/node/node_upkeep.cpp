@@ -203,9 +203,11 @@ failure node_operations::resize_claimed(operation& op, io_worker& w) {
   const std::uint64_t have = h.chunks;
   const std::uint64_t cuts = f.cut ? f.cuts : 0;
   const bool shortens = after < before && (chunks < have || (chunks == have && after % chunk_size != 0));
-  if (f.generation < h.generation && (shortens || (cuts != 0 && cuts != h.cuts))) return is_late(op, h.generation);
+  // A cut also lets writes pass that were refused for a move which has come to nothing.
+  const bool changes_refusals = cuts != 0 && (cuts != h.cuts || h.writes_since != 0);
+  if (f.generation < h.generation && (shortens || changes_refusals)) return is_late(op, h.generation);
   if (f.commits && after < before) return commits_.forget_end(op, w, before, after);
-  if (after >= before && chunks <= have && (cuts == 0 || cuts == h.cuts)) {
+  if (after >= before && chunks <= have && !changes_refusals) {
     const int e = h.generation < f.generation ? s.advance(f.generation, f.claim) : 0;
     return e == 0 ? failure{} : failed(op, e);
   }

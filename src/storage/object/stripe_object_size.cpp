@@ -54,7 +54,10 @@ int stripe_object::set_chunks(std::uint64_t chunks, std::uint64_t cuts) {
   return change_header(
       [&](checksum_header& h) {
         h.chunks = chunks;
-        if (cuts != 0) h.cuts = cuts;
+        if (cuts != 0) {
+          h.cuts = cuts;
+          h.writes_since = 0;
+        }
       },
       false);
 }

@@ -507,14 +507,12 @@ opened_file after_cut(store_core& store, const opened_file& f) {
   opened_file now = store.refresh(f);
   for (const file_id id : now.meta.left_behind) throw_if(remove_everywhere(store, id));
   if (now.meta.id != f.meta.id || now.meta.cuts > f.meta.cuts) return now;
-  // The metadata know of no cut, so there was none.
+  // The metadata know of no cut, so there was none; nor has it been moved.
   entry e = now.meta;
   e.capability = metadata.size_capability(e.id, allocated_size(e));
   lock->unsettled = true;
   throw_if(while_locked(store, e, allocated_size(e), [&](const entry& m) { return resize_cut(store, m, 0, m.cuts); }));
   lock->unsettled = false;
-  // Where somebody wanted to move it, and has died or given up, writes are of a later generation.
-  (void)with_next_generation(store, std::move(e));
   return store.refresh(f);
 }
 

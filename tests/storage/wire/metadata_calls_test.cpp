@@ -99,6 +99,7 @@ std::vector<wire::any_call> one_of_each() {
           calls::set_in_progress{7, "sorted"},
           calls::decide{{{7, 8}}, 9, {{"k", "v"}}},
           calls::roll_back{7},
+          calls::take_over{7, 8, 9},
           calls::change{id, both},
           calls::change{path, mode_change(0600)},
           calls::change{path, owner_change(1, 2)},
