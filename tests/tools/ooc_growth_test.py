@@ -92,6 +92,11 @@ def test_a_node_is_emptied_and_its_folder_goes(shell):
     assert b"retired" in shell.ok("drain", "-q", "2")
     assert 2 not in nodes_of(shell, "b") + nodes_of(shell, "c")
     shutil.rmtree(os.path.join(shell.folder, "n2"))
+    assert b"n2, retired" in shell.ok("info") and b"retired" in shell.ok("df")
+    shell.ok("drain", "-q", "0")
+    assert b"gets no new files" in shell.ok("info")
+    shell.ok("drain", "--undo", "0")
+    shell.ok("restripe", "-q", "a", "b", "c")
     for name, values in ("a", a), ("b", b), ("c", c):
         assert np.array_equal(shell.array(name), values)
     numbers(shell, "d", 100_000)
@@ -185,5 +190,8 @@ def test_servers_are_added_while_files_are_read(shell, tmp_path):
         assert again.returncode == 0 and again.stderr == "", again.stderr
         assert np.array_equal(shell.array("a"), a)
         shell.ok("verify")
+        for command in "ping", "df", "info":
+            shell.ok(command)
+        assert b"is retired" in shell.ok("top", "--once", "--interval", "0.1")
     finally:
         subprocess.run([up[0], "down", *up[2:]], capture_output=True)

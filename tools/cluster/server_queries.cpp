@@ -197,6 +197,7 @@ double microseconds_since(steady_clock::time_point start) {
 node_answer ask_node(std::uint32_t index, const storage::node_info& node, const std::string& store_uuid,
                      const asker& who) {
   failure why{{EHOSTUNREACH, std::generic_category()}, "it has never registered with the metadata server"};
+  if (node.retired) throw_if({why.code, "is retired"});
   for (const std::string& address : node.addresses) {
     try {
       const auto c = connected_to_node(address, index, store_uuid, who);

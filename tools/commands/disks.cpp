@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <set>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "cluster/server_queries.hpp"
 #include "oocarray/error.hpp"
 #include "storage/service/store_core.hpp"
+#include "storage/store/node_drain.hpp"
 
 namespace ooc::tool {
 
@@ -20,6 +22,7 @@ std::vector<disk> served_disks(const std::string& url, const std::string& key) {
     const auto node = static_cast<std::uint32_t>(all.size());
     disk d;
     d.name = n.addresses.empty() ? "?" : n.addresses.front();
+    d.retired = n.retired;
     try {
       const auto s = cluster::ask_statistics(node, n, store.store_uuid, who);
       d.bytes = s.disk_bytes;
@@ -35,10 +38,14 @@ std::vector<disk> served_disks(const std::string& url, const std::string& key) {
 
 std::vector<disk> own_disks(const ooc::store& store) {
   std::vector<disk> all;
+  const storage::node_list retired = storage::retired_nodes(*store.core());
   for (const auto& n : store.core()->nodes()) {
     disk d;
     d.name = n->name();
-    if (const auto space = n->space()) {
+    d.retired = std::ranges::find(retired, all.size()) != retired.end();
+    if (d.retired)
+      d.why = "is retired";
+    else if (const auto space = n->space()) {
       d.bytes = space->size;
       d.free = space->free;
     } else {
@@ -59,7 +66,7 @@ disk_sum sum_of(const std::vector<disk>& all) {
       sum.bytes += d.bytes;
       sum.free += d.free;
     }
-    sum.complete = sum.complete && d.why.empty();
+    sum.complete = sum.complete && (d.why.empty() || d.retired);
   }
   return sum;
 }

@@ -13,8 +13,9 @@ namespace ooc::tool {
 struct disk {
   std::string name;
   std::uint64_t bytes = 0, free = 0;
-  std::string where;  ///< which disk of which host it is, for who adds them up
-  std::string why;    ///< where it could not be asked
+  std::string where;     ///< which disk of which host it is, for who adds them up
+  std::string why;       ///< where it could not be asked
+  bool retired = false;  ///< nothing is there, and nobody needs to ask it
 };
 
 /// Asks the servers of a store; `key`: file with the key, empty: the usual one.

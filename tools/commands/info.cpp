@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <iostream>
 
 #include "base/command.hpp"
@@ -5,6 +6,7 @@
 #include "progress/progress.hpp"
 #include "runtime/pager/mapping_choice.hpp"
 #include "storage/service/store_core.hpp"
+#include "storage/store/node_drain.hpp"
 
 namespace ooc::tool {
 
@@ -21,9 +23,18 @@ int run_info(const command& self, const std::vector<std::string>& arguments) {
   const auto files = metadata.files();
   for (const storage::file_id id : files) bytes += metadata.find(id).size;
 
+  const storage::node_list drained = storage::drained_nodes(*store.core());
+  const storage::node_list retired = storage::retired_nodes(*store.core());
+  const auto is_in = [](const storage::node_list& list, std::size_t n) {
+    return std::ranges::find(list, n) != list.end();
+  };
   nlohmann::json nodes = nlohmann::json::array();
   for (const auto& n : store.core()->nodes()) {
     nlohmann::json node{{"name", n->name()}};
+    if (is_in(retired, nodes.size()))
+      node["state"] = "retired";
+    else if (is_in(drained, nodes.size()))
+      node["state"] = "gets no new files";
     if (const auto space = n->space()) {
       node["disk_bytes"] = space->size;
       node["available_bytes"] = space->free;
@@ -46,6 +57,7 @@ int run_info(const command& self, const std::vector<std::string>& arguments) {
     if (nodes[i].contains("available_bytes"))
       std::cout << ", " << human_bytes(nodes[i]["available_bytes"].get<double>()) << " of "
                 << human_bytes(nodes[i]["disk_bytes"].get<double>()) << " available";
+    if (nodes[i].contains("state")) std::cout << ", " << nodes[i]["state"].get<std::string>();
     std::cout << "\n";
   }
   std::cout << "arrays are mapped here by " << detail::describe_mapping() << "\n";

@@ -35,6 +35,8 @@ node_list nodes_of_file(const store_core& store, const entry& file) {
 
 node_list drained_nodes(store_core& store) { return nodes_in(store, drained_key); }
 
+node_list retired_nodes(store_core& store) { return nodes_in(store, retired_key); }
+
 void set_drained(store_core& store, std::uint32_t node, bool drained) {
   const std::size_t nodes = store.nodes().size();
   if (store.url().starts_with("rados:"))
@@ -42,7 +44,7 @@ void set_drained(store_core& store, std::uint32_t node, bool drained) {
   if (node >= nodes)
     refuse(errc::invalid_request,
            "node " + std::to_string(node) + ": the store has nodes 0 to " + std::to_string(nodes - 1));
-  if (has(nodes_in(store, retired_key), node))
+  if (has(retired_nodes(store), node))
     refuse(errc::invalid_request, "node " + std::to_string(node) + " is empty, and retired");
   node_list now = drained_nodes(store);
   std::erase(now, node);
@@ -96,7 +98,7 @@ bool retire(store_core& store, std::uint32_t node) {
     if (node == 0) return false;
     retire_folder(local_folders(parse_store_url(store.url())), node);
   }
-  node_list retired = nodes_in(store, retired_key);
+  node_list retired = retired_nodes(store);
   if (!has(retired, node)) retired.push_back(node);
   set_nodes(store, retired_key, retired);
   store.metadata().sync();

@@ -15,6 +15,8 @@ namespace ooc::storage {
 
 /// Nodes that new files do not get.
 node_list drained_nodes(store_core& store);
+/// Those of them that are empty, and may have gone.
+node_list retired_nodes(store_core& store);
 
 /// Marks the node, or takes the mark away.  Throws usage_error where the store has no such node, where it is retired,
 /// and where no other node would be left for new files.
