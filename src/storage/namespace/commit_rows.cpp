@@ -36,6 +36,13 @@ void begin_commits(sqlite::connection& c, file_id id, std::uint64_t number) {
       number, id);
 }
 
+void move_commits(sqlite::connection& c, file_id next, file_id old) {
+  run(c, "DELETE FROM last_commit WHERE entry = ?", next);
+  run(c, "UPDATE last_commit SET entry = ? WHERE entry = ?", next, old);
+  run(c, "DELETE FROM committed_attribute WHERE entry = ?", next);
+  run(c, "UPDATE committed_attribute SET entry = ? WHERE entry = ?", next, old);
+}
+
 bool has_commits(sqlite::connection& c) { return has_table(c, "last_commit"); }
 
 void read_last_commit(sqlite::connection& c, entry& e) {

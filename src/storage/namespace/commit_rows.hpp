@@ -14,6 +14,9 @@ namespace ooc::storage {
 /// A file that has just been made keeps its commits; so does the store from now on.
 void begin_commits(sqlite::connection& c, file_id id, std::uint64_t number = 0);
 
+/// The last commit of the file `old`, if it keeps any, is that of the file `next` from now on.
+void move_commits(sqlite::connection& c, file_id next, file_id old);
+
 /// Whether there is any file that keeps commits.
 bool has_commits(sqlite::connection& c);
 

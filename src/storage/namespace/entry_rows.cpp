@@ -288,12 +288,9 @@ void replace_rows(sqlite::connection& c, file_id next, file_id old) {
   run(c, "UPDATE moved SET entry = ? WHERE entry = ?", next, old);
   run(c, "INSERT INTO moved VALUES (?, ?)", old, next);
   run(c, "UPDATE link SET entry = ? WHERE entry = ?", next, old);
-  for (const char* table : {"attribute", "last_commit", "committed_attribute"}) {
-    if (!has_table(c, table)) continue;
-    const std::string name(table);
-    run(c, "DELETE FROM " + name + " WHERE entry = ?", next);
-    run(c, "UPDATE " + name + " SET entry = ? WHERE entry = ?", next, old);
-  }
+  run(c, "DELETE FROM attribute WHERE entry = ?", next);
+  run(c, "UPDATE attribute SET entry = ? WHERE entry = ?", next, old);
+  if (has_commits(c)) move_commits(c, next, old);
   // Nobody has the name of the old one meanwhile.
   run(c, "UPDATE entry SET name = name || '/' WHERE id = ?", old);
   run(c,

@@ -170,9 +170,10 @@ nothing local_metadata::sync_all() const {
 // A lock of the file, also where another one takes its place just now.
 template <class Lock>
 std::invoke_result_t<Lock, file_id> local_metadata::locked(file_id id, const Lock& lock) const {
-  for (file_id now = current_id(id);;) {
+  for (;;) {
+    const file_id now = current_id(id);
     auto held = lock(now);
-    if (std::exchange(now, current_id(id)) == now || !held) return held;
+    if (!held || current_id(id) == now) return held;
   }
 }
 

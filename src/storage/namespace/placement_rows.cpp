@@ -63,8 +63,8 @@ node_list nodes_from_column(const std::vector<std::byte>& column) {
   return nodes;
 }
 
-void note_growth_of_store(const std::filesystem::path& database, std::string_view store_uuid, std::uint32_t had) {
-  const auto connection = open_metadata_database(database, store_uuid);
+void note_growth_of_store(const std::filesystem::path& file, std::string_view store_uuid, std::uint32_t had) {
+  const auto connection = open_metadata_database(file, store_uuid);
   sqlite::connection& c = *connection;
   c.execute("PRAGMA synchronous = FULL");
   sqlite::transaction t(c, sqlite::transaction_kind::write);

@@ -25,8 +25,8 @@ void choose_nodes(sqlite::connection& c, const std::string& name, ooc::striping&
 std::vector<std::byte> map_column(sqlite::connection& c, const node_list& nodes);
 node_list nodes_from_column(const std::vector<std::byte>& column);
 
-/// The store with this database, which has had `had` nodes, gets more: files that begin at node 0 again keep theirs,
-/// and new ones that lie on others have a list of them.  A transaction of its own, durable.
-void note_growth_of_store(const std::filesystem::path& database, std::string_view store_uuid, std::uint32_t had);
+/// The store whose database is this file, and which has had `had` nodes, gets more: files that begin at node 0 again
+/// keep theirs, and new ones that lie on others have a list of them.  A transaction of its own, durable.
+void note_growth_of_store(const std::filesystem::path& file, std::string_view store_uuid, std::uint32_t had);
 
 }  // namespace ooc::storage
