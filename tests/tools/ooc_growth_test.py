@@ -5,6 +5,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 
 import numpy as np
@@ -195,3 +196,38 @@ def test_servers_are_added_while_files_are_read(shell, tmp_path):
         assert b"is retired" in shell.ok("top", "--once", "--interval", "0.1")
     finally:
         subprocess.run([up[0], "down", *up[2:]], capture_output=True)
+
+
+def test_a_host_of_a_retired_node_is_not_missed(shell, tmp_path):
+    with socket.socket() as one, socket.socket() as two, socket.socket() as three:
+        for s in one, two, three:
+            s.bind(("127.0.0.1", 0))
+        ports = [s.getsockname()[1] for s in (one, two, three)]
+    launcher = tmp_path / "launcher"
+    launcher.write_text(f'#!/bin/sh\n[ -e "{tmp_path}/gone-$1" ] && exit 255\nshift\nexec sh -c "$*"\n')
+    launcher.chmod(0o755)
+    hosts = tmp_path / "hosts"
+    lines = [f"{h} {role} {tmp_path}/{h} 127.0.0.1:{p}\n" for h, role, p in zip("mab", ("metad", "iod", "iod"), ports)]
+    command = os.environ["OOC_COMMAND"]
+    options = ["--hosts", str(hosts), "--launcher", str(launcher), "--ooc", command]
+
+    def hosted(what):
+        done = subprocess.run([command, what, *options], capture_output=True, text=True)
+        if done.returncode != 0 and "ooc-metad" in done.stderr:
+            pytest.skip("built without servers")
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    try:
+        hosts.write_text("".join(lines[:2]))
+        shell.store = hosted("up").split()[-1]
+        a = numbers(shell, "a", 100_000)
+        hosts.write_text("".join(lines))
+        hosted("up")
+        assert b"retired" in shell.ok("drain", "-q", "0")
+        hosted("down")
+        (tmp_path / "gone-a").touch()
+        assert "iod-0 is retired" in hosted("up")
+        assert nodes_of(shell, "a") == [1] and np.array_equal(shell.array("a"), a)
+    finally:
+        subprocess.run([command, "down", *options], capture_output=True)

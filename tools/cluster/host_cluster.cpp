@@ -89,6 +89,23 @@ bool host_cluster::knows_fewer_nodes() const {
   }
 }
 
+std::set<std::string> host_cluster::retired(std::chrono::seconds patience) const {
+  asker who = asker::with_key(options_.key, options_.encrypt);
+  who.patience = 1s;
+  std::set<std::string> names;
+  for (const auto deadline = steady_clock::now() + patience;;) {
+    try {
+      const auto nodes = ask_cluster(servers_.front().addresses.front(), who).nodes;
+      for (std::size_t i = 0; i < nodes.size(); ++i)
+        if (nodes[i].retired) names.insert("iod-" + std::to_string(i));
+      return names;
+    } catch (const error&) {
+      if (steady_clock::now() >= deadline) return names;  // it is looked for again when all are started
+    }
+    std::this_thread::sleep_for(10ms);
+  }
+}
+
 host_cluster::started host_cluster::up(std::chrono::seconds patience, std::optional<unsigned> forget) {
   if (forget && *forget + 1 >= servers_.size())
     throw usage_error(errc::invalid_request, "--forget-node " + std::to_string(*forget) +
@@ -97,11 +114,17 @@ host_cluster::started host_cluster::up(std::chrono::seconds patience, std::optio
   started done;
   if (forget || knows_fewer_nodes()) (void)stop(servers_.front(), patience);
   std::vector<const host_server*> found;  // running when they were to be started
+  std::set<std::string> not_needed;
   for (const host_server& s : servers_) {
+    if (not_needed.contains(s.name)) {
+      done.lines.push_back(s.host + ": " + s.name + " is retired");
+      continue;
+    }
     std::vector<std::string> more;
     if (forget && &s == &servers_.front()) more = {"--forget-node", std::to_string(*forget)};
     done.lines.push_back(s.host + ": " + start(s, more));
     if (done.lines.back().ends_with(already)) found.push_back(&s);
+    if (&s == &servers_.front()) not_needed = retired(std::min(patience, 5s));
   }
   auto look_again = steady_clock::now() + look_pause;
   const auto settled = steady_clock::now() + settling;
@@ -134,7 +157,15 @@ host_cluster::started host_cluster::up(std::chrono::seconds patience, std::optio
 
 std::vector<std::string> host_cluster::down(std::chrono::seconds patience) {
   std::vector<std::string> lines;
-  for (auto s = servers_.rbegin(); s != servers_.rend(); ++s) lines.push_back(s->host + ": " + stop(*s, patience));
+  const std::set<std::string> gone = retired(0s);
+  for (auto s = servers_.rbegin(); s != servers_.rend(); ++s) {
+    try {
+      lines.push_back(s->host + ": " + stop(*s, patience));
+    } catch (const error&) {
+      if (!gone.contains(s->name)) throw;
+      lines.push_back(s->host + ": " + s->name + " is retired, and was not reached");
+    }
+  }
   return lines;
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,9 @@ class host_cluster {
  private:
   std::vector<std::string> arguments(const host_server& s) const;
   bool knows_fewer_nodes() const;
+  /// Names of servers that nobody needs any more, as their nodes are retired; none where the metadata server does not
+  /// say so within `patience`.
+  std::set<std::string> retired(std::chrono::seconds patience) const;
   std::string start(const host_server& s, const std::vector<std::string>& more = {}) const;
   std::string stop(const host_server& s, std::chrono::seconds patience) const;
 
