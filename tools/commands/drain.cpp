@@ -66,9 +66,9 @@ int run_drain(const command& self, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const command drain{"drain", "drain [options] N",
-                    "Moves everything away from node N, which can go then.\n"
-                    "From the beginning the node gets no new files.  May be stopped and repeated.",
-                    run_drain};
+const command drain_node{"drain", "drain [options] N",
+                         "Moves everything away from node N, which can go then.\n"
+                         "From the beginning the node gets no new files.  May be stopped and repeated.",
+                         run_drain};
 
 }  // namespace ooc::tool

@@ -233,7 +233,7 @@ void restripe(storage::store_core& core, const entry& file, const striping& s, c
   (void)core.metadata().change(file.id, {});  // is refused to who is not its owner, before everything is copied
   const auto as_it_is = storage::lock_size(core, file.id);
   // What was not committed is taken back: the rest has a size and extents of its own.
-  if (file.commit) (void)core.open(file.id, storage::open_mode::read_write, {.knows_commits = true});
+  if (file.commit) (void)core.open(file.id, storage::open_mode::read_write, {.take = {}, .knows_commits = true});
   const entry fenced = storage::end_writes(core, core.metadata().find(file.id)).meta;
   store_source from(core.open(file.path, storage::open_mode::read), core.uuid());
   if (from.meta.id != fenced.id)

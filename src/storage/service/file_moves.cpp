@@ -1,5 +1,6 @@
 #include "storage/service/file_moves.hpp"
 
+#include <system_error>
 #include <utility>
 
 #include "storage/service/generations.hpp"
@@ -49,9 +50,14 @@ std::shared_ptr<const striped_file> moved_file::place_in(const store_core& store
 
 void file_finder::find(std::function<std::shared_ptr<const striped_file>()> look,
                        std::function<void(std::shared_ptr<const striped_file>)> found) const {
-  const lock_guard lock(mutex_);
-  if (!thread_) thread_ = std::make_unique<job_threads<>>(1);
-  thread_->post([look = std::move(look), found = std::move(found)] { found(look()); });
+  try {
+    const lock_guard lock(mutex_);
+    if (!thread_) thread_ = std::make_unique<job_threads<>>(1);
+    return thread_->post([look = std::move(look), found] { found(look()); });
+  } catch (const std::system_error&) {
+    // There is no thread to be had, and who asks is the end of a transfer, which must not throw.
+  }
+  found(nullptr);
 }
 
 }  // namespace ooc::storage

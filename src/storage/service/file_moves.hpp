@@ -42,7 +42,8 @@ class moved_file {
   std::uint64_t commit_ = 0;
 };
 
-/// Looks for files, one after the other, on a thread that is made when the first one is looked for.
+/// Looks for files, one after the other, on a thread that is made when the first one is looked for.  Where none can be
+/// made, nothing is found.
 class file_finder {
  public:
   void find(std::function<std::shared_ptr<const striped_file>()> look,
