@@ -24,10 +24,10 @@ void copy_bytes(byte_source& source, byte_target& target, std::uint64_t buffer,
   std::uint64_t read = 0, written = 0;
   pump(
       std::min(buffer, source.meta.size),
-      [&](const auto& step) {
+      [&](const auto& slab_of) {
         while ((read += source.skip()) < source.meta.size) {
           const std::uint64_t n = std::min({buffer, source.together(), source.meta.size - read});
-          step({read}, {read + n}, n);
+          slab_of({read}, {read + n}, n);
           read += n;
         }
       },
