@@ -9,5 +9,6 @@ namespace bench {
 void measure_sort(const options& o, json& out);
 /// Products of matrices, likewise.
 void measure_multiply(const options& o, json& out);
+void measure_factorise(const options& o, json& out);
 
 }  // namespace bench

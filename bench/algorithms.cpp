@@ -188,18 +188,17 @@ struct part_of_case {
   void (*measure)(const options& o, json& out);
 };
 
-constexpr part_of_case parts[] = {{"sweep", measure_sweep},
-                                  {"wave", measure_wave},
-                                  {"passes", measure_passes},
-                                  {"sort", measure_sort},
-                                  {"multiply", measure_multiply}};
+constexpr part_of_case parts[] = {{"sweep", measure_sweep},       {"wave", measure_wave},
+                                  {"passes", measure_passes},     {"sort", measure_sort},
+                                  {"multiply", measure_multiply}, {"factorise", measure_factorise}};
 
 }  // namespace
 
 json run_algorithms(const options& o) {
   for (const std::string& name : o.only)
     if (std::none_of(std::begin(parts), std::end(parts), [&](const part_of_case& p) { return name == p.name; }))
-      throw std::runtime_error("algorithms: --only " + name + ": expected sweep, wave, passes, sort or multiply");
+      throw std::runtime_error("algorithms: --only " + name +
+                               ": expected sweep, wave, passes, sort, multiply or factorise");
   json out;
   out["capped"] = can_cap_memory();
   for (const part_of_case& p : parts)

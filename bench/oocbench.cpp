@@ -89,7 +89,8 @@ bool parse(int argc, char** argv, command& c) {
       "seconds,s", po::value(&c.seconds)->value_name("S"), "time after which a run of `patterns` stops (default: 2.5)")(
       "ranks", po::value(&ranks)->value_name("N"), "MPI ranks, for cases that use them (default: 4)")(
       "only", po::value(&c.only)->value_name("NAME"),
-      "one of the rows of `patterns` or `policy`, or of `algorithms`: sweep, wave, passes, sort, multiply; may be "
+      "one of the rows of `patterns` or `policy`, or of `algorithms`: sweep, wave, passes, sort, multiply, factorise; "
+      "may be "
       "repeated")("trace", po::value(&c.traces)->value_name("FILE"),
                   "a recording (OOC_TRACE) that `policy` replays in place of the generated traces; may be repeated")(
       "rados", po::value(&c.url)->value_name("URL"),

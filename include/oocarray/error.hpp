@@ -26,6 +26,7 @@ enum class errc {
   conflict,             ///< two ranks accessed the same in one epoch: see check_conflicts
   not_together,         ///< the ranks of a group did not make the same collective call
   cut_off,              ///< another program has made the file shorter since its size was seen
+  singular,             ///< a matrix is singular, or not positive definite
 };
 
 const std::error_category& error_category() noexcept;

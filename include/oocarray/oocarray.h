@@ -13,11 +13,12 @@
  *     check(ooc_array_close(a));                              // writes back
  *
  * The arrays are those of C++ (ooc_array.hpp, any_array.hpp): what is said there of memory, files, durability and the
- * end of a process holds here.  Extents are in elements, the slowest dimension first, and elements lie in row-major order.
- * Fortran sees the same memory with its dimensions in reverse.
+ * end of a process holds here.  Extents are in elements, the slowest dimension first, and elements lie in row-major
+ * order. Fortran sees the same memory with its dimensions in reverse.
  *
  * Every function that returns an int returns 0, or why it failed: a positive number is an errno, a negative one an
- * ooc_code.  Then nothing was done that is not said, and ooc_error_text() has a sentence that names the thing and the remedy.
+ * ooc_code.  Then nothing was done that is not said, and ooc_error_text() has a sentence that names the thing and the
+ * remedy.
  *
  * Any thread may call; one object is not closed while another thread uses it.  Close arrays before their runtime. */
 #ifndef OOCARRAY_OOCARRAY_H
@@ -44,6 +45,7 @@ enum ooc_code {
   OOC_CONFLICT = -10,
   OOC_NOT_TOGETHER = -11,
   OOC_CUT_OFF = -12,
+  OOC_SINGULAR = -13,
   OOC_OTHER = -100 /* an exception of another kind */
 };
 
@@ -88,7 +90,7 @@ typedef struct ooc_array_options {
   int sparse;                /* 1: no space is reserved */
   int commits;               /* 1: it keeps its last commit, see ooc_commit() */
   int replace;               /* 1: ooc_array_create() replaces what is there */
-  ooc_group* group;          /* the ranks that share it: then creating and closing are collective; NULL: this process alone */
+  ooc_group* group; /* the ranks that share it: then creating and closing are collective; NULL: this process alone */
 } ooc_array_options;
 
 enum ooc_mode { OOC_READ_ONLY = 0, OOC_READ_WRITE = 1 };
@@ -129,14 +131,15 @@ int ooc_array_pin(ooc_array* a, const size_t* lower, const size_t* upper, int wr
 /* NULL: nothing. */
 void ooc_pin_release(ooc_pin* p);
 
-/* Copies the elements with these numbers, counted in row-major order, to and from memory, without loading their blocks. */
+/* Copies the elements with these numbers, counted in row-major order, to and from memory, without loading their blocks.
+ */
 int ooc_array_gather(const ooc_array* a, size_t count, const size_t* numbers, void* to);
 int ooc_array_scatter(ooc_array* a, size_t count, const size_t* numbers, const void* from);
 
 /* Every I/O node has what was modified; `durable` 1: on stable storage, which survives a loss of power. */
 int ooc_array_writeback(ooc_array* a, int durable);
-/* Forgets what is in memory, so that what others have written is read.  Fails with OOC_DIRTY where something was modified
- * and not written back, unless `discard` is 1. */
+/* Forgets what is in memory, so that what others have written is read.  Fails with OOC_DIRTY where something was
+ * modified and not written back, unless `discard` is 1. */
 int ooc_array_invalidate(ooc_array* a, int discard);
 
 /* --- Arrays that ranks share; one without a group is that of a single rank */

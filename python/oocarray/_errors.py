@@ -10,6 +10,8 @@ from __future__ import annotations
 import errno
 import re
 
+import numpy as np
+
 
 class Error(Exception):
     """Base of what is raised for failures that have no errno."""
@@ -51,6 +53,10 @@ class Conflict(Error):
     """Ranks have accessed the same elements without a sync() in between, or did not make the same call."""
 
 
+class Singular(Error, np.linalg.LinAlgError):
+    """A matrix is singular, or not positive definite."""
+
+
 # By the values of ooc::errc.
 _classes = {
     1: InvalidRequest,
@@ -64,6 +70,7 @@ _classes = {
     9: Closed,
     10: Conflict,
     11: Conflict,
+    13: Singular,
 }
 
 

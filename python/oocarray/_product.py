@@ -13,6 +13,16 @@ if TYPE_CHECKING:
     from ._array import Array
 
 
+def engine(name: str) -> Any:
+    """A function of the compiled module that needs Eigen."""
+    if not hasattr(_core, name):
+        raise ImportError(
+            "this installation of oocarray was built without Eigen (Debian: libeigen3-dev): install it, and build the "
+            "package again"
+        )
+    return getattr(_core, name)
+
+
 def matmul(a: Array, b: Any, out: Any = None, **options: Any) -> Any:
     """The product of two matrices, ``numpy.matmul(a, b, out)``, through Eigen.
 
@@ -34,11 +44,7 @@ def matmul(a: Array, b: Any, out: Any = None, **options: Any) -> Any:
     Returns `out`.  Bytes move past the blocks: an array `out` is not in memory afterwards.
     """
     given = options_of(options)
-    if not hasattr(_core, "multiply"):
-        raise ImportError(
-            "this installation of oocarray was built without Eigen (Debian: libeigen3-dev): install it, and build the "
-            "package again"
-        )
+    multiply = engine("multiply")
     checked(a)
     if a.dtype not in (np.float32, np.float64, np.complex64, np.complex128):
         raise TypeError(f"array '{a.path}' has elements of type {a.dtype}; products are of float32, float64, complex64, complex128")
@@ -55,7 +61,7 @@ def matmul(a: Array, b: Any, out: Any = None, **options: Any) -> Any:
             a, b = b, a  # the library knows all of them transposed
         elif {x._order for x in arrays} != {1}:
             raise ValueError("some of the matrices lie in Fortran's order: oocarray.copy() those first")
-        _core.multiply(a._core, b._core, out._core, given)
+        multiply(a._core, b._core, out._core, given)
         return out
     if a.ndim != 2:
         raise ValueError(f"array '{a.path}' has {a.ndim} dimensions, and a matrix two")
@@ -69,5 +75,5 @@ def matmul(a: Array, b: Any, out: Any = None, **options: Any) -> Any:
         raise ValueError(f"out= is to be a C-contiguous numpy.ndarray of shape {shape} and type {a.dtype}")
     if not y.flags.writeable:
         raise ValueError("out= cannot be written")
-    _core.multiply(a._core, x.reshape(len(x), -1), y.reshape(len(y), -1), given)
+    multiply(a._core, x.reshape(len(x), -1), y.reshape(len(y), -1), given)
     return y

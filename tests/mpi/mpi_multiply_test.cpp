@@ -7,6 +7,7 @@
 
 #include "mpi/ranks.hpp"
 #include "oocarray/algorithm/multiply.hpp"
+#include "support/algorithm/matrices.hpp"
 #include "support/random_boxes.hpp"
 #include "support/test_arrays.hpp"
 
@@ -15,15 +16,10 @@ using namespace ooc::testing;
 
 namespace {
 
-template <class T>
-using dense = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-
 /// The same on all ranks.
 template <class T>
 dense<T> random_matrix(std::mt19937_64& g, std::size_t rows, std::size_t columns) {
-  dense<T> m(rows, columns);
-  for (Eigen::Index e = 0; e < m.size(); ++e) m.data()[e] = static_cast<T>(static_cast<int>(g() % 9) - 4);
-  return m;
+  return matrix_of<T>(rows, columns, [&] { return static_cast<int>(g() % 9) - 4; });
 }
 
 /// Each rank writes its own rows; nobody syncs.
@@ -33,14 +29,6 @@ void store_own_rows(const dense<T>& m, ooc_array<T, 2, Layout>& a) {
   for (std::size_t i = first; i < last; ++i)
     for (std::size_t j = 0; j < a.extent(1); ++j)
       a(i, j) = m(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j));
-}
-
-template <class T, class Layout>
-bool holds(const ooc_array<T, 2, Layout>& a, const dense<T>& m) {
-  for (std::size_t i = 0; i < a.extent(0); ++i)
-    for (std::size_t j = 0; j < a.extent(1); ++j)
-      if (a(i, j) != m(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j))) return false;
-  return true;
 }
 
 std::uint64_t sum_of_ranks(process_group& group, std::uint64_t n) {

@@ -5,9 +5,11 @@
 // that do not overlap.
 #pragma once
 
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <type_traits>
 
 #include "oocarray/algorithm/pass.hpp"
 #include "oocarray/detail/array_core.hpp"
@@ -30,6 +32,10 @@ struct multiply_statistics : pass_statistics {
 };
 
 namespace detail {
+
+template <class T>
+concept multiplied_element = std::is_same_v<T, float> || std::is_same_v<T, double> ||
+    std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
 
 /// Row-major; `stride` elements from row to row.
 struct matrix_part {

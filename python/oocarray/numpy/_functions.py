@@ -177,6 +177,18 @@ def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> A
     raise _OtherCall
 
 
+def _svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: Any = False) -> Any:
+    if hermitian:
+        raise _OtherCall
+    return linalg.svd(a, full_matrices=full_matrices) if compute_uv else linalg.svdvals(a)
+
+
+def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
+    if rcond == "warn":
+        raise _OtherCall
+    return linalg.lstsq(a, _array_or_number(b), rcond=rcond)
+
+
 def _dot(a: Any, b: Any, out: Any = None) -> Any:
     if out is not None or np.ndim(b) == 0 or a.ndim != 2 or np.ndim(b) > 2:
         raise _OtherCall
@@ -240,6 +252,16 @@ _by_name: Dict[str, Callable[..., Any]] = {
 
 _functions: Dict[Any, Callable[..., Any]] = {getattr(np, name): f for name, f in _by_name.items()}
 _functions.update({np.amax: _by_name["max"], np.amin: _by_name["min"], np.linalg.norm: _norm})
+_functions.update({
+    np.linalg.cholesky: lambda a, *, upper=False: linalg.cholesky(a, upper=upper),
+    np.linalg.det: linalg.det,
+    np.linalg.inv: linalg.inv,
+    np.linalg.lstsq: _lstsq,
+    np.linalg.qr: lambda a, mode="reduced": linalg.qr(a, mode=mode),
+    np.linalg.slogdet: linalg.slogdet,
+    np.linalg.solve: lambda a, b: linalg.solve(a, _array_or_number(b)),
+    np.linalg.svd: _svd,
+})
 _functions.update({getattr(np.fft, n): _transform(getattr(fft, n)) for n in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")})
 
 #: As methods; those that give views, as ``a.reshape()``, stay NumPy's.

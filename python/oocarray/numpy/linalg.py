@@ -1,7 +1,8 @@
 """Linear algebra: see the extension ``linalg`` of the array API standard.
 
 Products of matrices that memory has no room for are one pass, or go through `oocarray.matmul`; tall matrices are factorised by
-`_tall`.  Other factorisations take their matrices into memory, and refuse what is more than half of the budget.
+`_tall`, others by `_factors`.  Eigenvalues, and singular values of matrices that are nearly square, take them into memory,
+and refuse what is more than half of the budget.
 """
 
 from __future__ import annotations
@@ -14,22 +15,24 @@ import numpy as np
 
 from .. import _product
 from .._runtime import runtime
-from . import _evaluation, _tall
+from . import _evaluation, _factors, _lowrank, _tall
 from ._deferred import Deferred, deferred, in_memory, is_small, node_of
 from ._dtypes import cast, common_type
-from ._elementwise import abs as _abs, conj, multiply, pow as _pow, sqrt  # type: ignore[attr-defined]
-from ._manipulation import axis_of, diagonal_of, expand_dims, matrix_transpose, permute_dims, reshape
+from ._creation import triu
+from ._elementwise import abs as _abs, conj, multiply, pow as _pow, sqrt, subtract  # type: ignore[attr-defined]
+from ._manipulation import axis_of, concat, diagonal_of, expand_dims, matrix_transpose, permute_dims, reshape
 from ._nodes import Held, Node, Ranges, Stored, key_of
-from ._reductions import count_nonzero, max as _max, min as _min, sum as _sum
+from ._reductions import count_nonzero, max as _max, mean, min as _min, sum as _sum
 from ._scratch import scratch
 
 __all__ = [
-    "cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "matmul", "matrix_norm",
-    "matrix_power", "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals",
+    "cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "matmul", "matrix_norm",
+    "matrix_power", "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svd_compressed", "svdvals",
     "tensordot", "trace", "vecdot", "vector_norm",
 ]
 
 _Eigen = namedtuple("_Eigen", ["eigenvalues", "eigenvectors"])
+_LeastSquares = namedtuple("_LeastSquares", ["x", "residuals", "rank", "s"])
 _QR = namedtuple("_QR", ["Q", "R"])
 _SlogDet = namedtuple("_SlogDet", ["sign", "logabsdet"])
 _SVD = namedtuple("_SVD", ["U", "S", "Vh"])
@@ -216,18 +219,33 @@ def matrix_norm(x: Any, /, *, keepdims: Any = False, ord: Any = "fro") -> Deferr
 
 
 def cholesky(x: Any, /, *, upper: Any = False) -> Deferred:
-    """See the array API standard."""
+    """See the array API standard.  Of a matrix that memory has no room for, what is above the diagonal is read."""
+    if _factors.is_large(node := _square(x, "cholesky")):
+        return deferred(_factors.cholesky(node, bool(upper)))
     lower = np.linalg.cholesky(_matrices(x, "cholesky"))
     return _held(np.conj(np.swapaxes(lower, -1, -2)) if upper else lower)
 
 
+def _square(x: Any, function: str) -> Node:
+    node = node_of(x)
+    if len(node.shape) < 2 or node.shape[-1] != node.shape[-2]:
+        raise ValueError(f"{function}() is of square matrices, and not of an array of shape {node.shape}")
+    return node
+
+
 def det(x: Any, /) -> Deferred:
     """See the array API standard."""
+    if _factors.is_large(node := _square(x, "det")):
+        sign, log = _factors.LU(node).determinant()
+        with np.errstate(over="ignore"):
+            return _held(sign * np.exp(log))
     return _held(np.linalg.det(_matrices(x, "det")))
 
 
 def slogdet(x: Any, /) -> Any:
     """See the array API standard."""
+    if _factors.is_large(node := _square(x, "slogdet")):
+        return _SlogDet(*map(_held, _factors.LU(node).determinant()))
     return _SlogDet(*map(_held, np.linalg.slogdet(_matrices(x, "slogdet"))))
 
 
@@ -258,7 +276,33 @@ def eigvalsh(x: Any, /) -> Deferred:
 
 def inv(x: Any, /) -> Deferred:
     """See the array API standard."""
+    if _factors.is_large(node := _square(x, "inv")):
+        return deferred(_factors.LU(node).inverse())
     return _held(np.linalg.inv(_matrices(x, "inv")))
+
+
+def lstsq(a: Any, b: Any, /, *, rcond: Any = None) -> Any:
+    """Least squares, as `numpy.linalg.lstsq`: the solution, the squares of what is left, the rank, and the singular values of `a`.
+
+    Of a tall matrix, with fewer right-hand sides than it has rows, one reading of both.  The rank is that of R, by its singular
+    values, so the solution is the shortest one where it is not full.
+    """
+    common = common_type(a, b)
+    common = common if common.kind in "fc" else np.dtype(np.float64)
+    matrix, sides = cast(node_of(a), common), cast(node_of(b), common)
+    if len(matrix.shape) != 2 or len(sides.shape) not in (1, 2) or sides.shape[0] != matrix.shape[0]:
+        raise ValueError(f"equations of the shape {matrix.shape} have no right-hand sides of the shape {sides.shape}")
+    columns = expand_dims(Deferred(sides), axis=1) if len(sides.shape) == 1 else Deferred(sides)
+    both = concat([Deferred(matrix), columns], axis=1)._node
+    if not _tall.is_tall(both):
+        found = np.linalg.lstsq(_matrices(Deferred(matrix), "lstsq"), in_memory(Deferred(sides), "lstsq"), rcond=rcond)
+        return _LeastSquares(_held(found[0]), _held(found[1]), int(found[2]), _held(found[3]))
+    n = matrix.shape[1]
+    r = _tall.triangle(both)[0]
+    least = np.finfo(common).eps * matrix.shape[0] if rcond is None else rcond
+    x, _, rank, singular = np.linalg.lstsq(r[:n, :n], r[:n, n:], rcond=least)
+    rest = np.sum(np.abs(r[n:, n:]) ** 2, axis=0) if rank == n else np.empty(0, singular.dtype)
+    return _LeastSquares(_held(x[:, 0] if len(sides.shape) == 1 else x), _held(rest), int(rank), _held(singular))
 
 
 def matrix_power(x: Any, n: int, /) -> Deferred:
@@ -287,16 +331,29 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Deferred:
 
 
 def qr(x: Any, /, *, mode: str = "reduced") -> Any:
-    """See the array API standard.  Of a tall matrix R takes one reading, and Q, where it is needed, another one."""
+    """See the array API standard.  Of a tall matrix R takes one reading, and Q, where it is needed, another one.  Q of others
+    that memory has no room for is made, from the reflectors that are kept, when its elements are needed.
+    """
     if mode == "reduced" and _tall.is_tall(node_of(x)):
         q, r = _tall.qr(node_of(x))
         return _QR(deferred(q), _held(r))
+    if mode == "reduced" and _factors.is_large(node_of(x)):
+        q, below = _factors.qr(node_of(x))
+        return _QR(deferred(q), triu(Deferred(below)[: q.shape[1], :]))
     how: Any = mode
     return _QR(*map(_held, np.linalg.qr(_matrices(x, "qr"), how)))
 
 
 def solve(x1: Any, x2: Any, /) -> Deferred:
-    """See the array API standard."""
+    """See the array API standard.  A matrix that memory has no room for is read and written once, and its factors are read
+    once for each part of `x2` that it has room for.
+    """
+    if _factors.is_large(node := _square(x1, "solve")):
+        vectors = node_of(x2)
+        if len(vectors.shape) not in (1, 2) or vectors.shape[0] != node.shape[0]:
+            raise ValueError(f"a system of {node.shape[0]} equations has no right-hand sides of the shape {vectors.shape}")
+        common = common_type(x1, x2)
+        return deferred(_factors.LU(cast(node, common)).solve(cast(vectors, common)))
     a, b = _matrices(x1, "solve"), in_memory(x2, "solve")
     if b.ndim == 1:
         return _held(np.linalg.solve(a, b[:, None])[..., 0])
@@ -312,6 +369,46 @@ def svd(x: Any, /, *, full_matrices: Any = True) -> Any:
         u, s, vh = _tall.svd(turned)
         return _SVD(_held(vh.T), _held(s), matrix_transpose(Deferred(u)))
     return _SVD(*map(_held, np.linalg.svd(_matrices(x, "svd"), full_matrices=bool(full_matrices))))
+
+
+def svd_compressed(
+    a: Any, k: int, *, n_power_iter: int = 2, n_oversamples: int = 10, center: bool = False, seed: Any = None
+) -> Any:
+    """The k largest singular values of a matrix of any shape, and their vectors: U, S and Vh, as `svd` has them, within what random
+    projection gives (as ``dask.array.linalg.svd_compressed``).
+
+    Parameters
+    ----------
+    a : a matrix of floats or complex numbers
+    k : int
+    n_power_iter : int
+        At least 1.  Each is one reading of `a`, and one more follows; they make the result more precise where singular
+        values decrease slowly.
+    n_oversamples : int
+        Vectors more that are kept meanwhile; k + n_oversamples of them, as long as the shorter side, are in memory for each thread.
+    center : bool
+        Of the matrix without the means of its columns, as principal components are: the rows of Vh are these, and
+        ``U * S`` are the coordinates of the rows of `a`.
+    seed : optional
+        As `numpy.random.default_rng` takes it.
+    """
+    node = node_of(a)
+    if len(node.shape) != 2 or 0 in node.shape or node.dtype.kind not in "fc":
+        raise ValueError(f"svd_compressed() is of matrices of floats or complex numbers, and not of {node.dtype} of shape {node.shape}")
+    if not 1 <= k <= min(node.shape) or n_power_iter < 1 or n_oversamples < 0:
+        raise ValueError(
+            f"svd_compressed() of a matrix of shape {node.shape} with k={k}, n_power_iter={n_power_iter}, n_oversamples={n_oversamples}: "
+            f"k is 1 to {min(node.shape)}, n_power_iter at least 1, n_oversamples at least 0"
+        )
+    rng = np.random.default_rng(seed)
+    if node.shape[0] < node.shape[1]:
+        if center:
+            x = Deferred(node)
+            node = subtract(x, mean(x, axis=0, keepdims=True))._node
+        u, s, vh = _lowrank.svd(matrix_transpose(Deferred(node))._node.now(), k, n_power_iter, n_oversamples, False, rng)
+        return _SVD(_held(vh[:k].T), _held(s[:k]), matrix_transpose(Deferred(u))[:k, :])
+    u, s, vh = _lowrank.svd(node, k, n_power_iter, n_oversamples, center, rng)
+    return _SVD(Deferred(u)[:, :k], _held(s[:k]), _held(vh[:k]))
 
 
 def svdvals(x: Any, /) -> Deferred:

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +16,7 @@
 #include "oocarray/error.hpp"
 #include "runtime/algorithm/algorithm_call.hpp"
 #include "runtime/algorithm/buffered_stream.hpp"
+#include "runtime/algorithm/kernel_memory.hpp"
 #include "runtime/algorithm/lent_memory.hpp"
 #include "runtime/algorithm/multiply_plan.hpp"
 #include "runtime/algorithm/panel_stream.hpp"
@@ -27,9 +27,6 @@
 
 namespace ooc::detail {
 namespace {
-
-constexpr std::uint64_t most_kernel_bytes = 4 << 20;  ///< that it allocates for each thread
-constexpr std::size_t parts_of_thread = 2;            ///< of a tile and a panel: who is late has less to do
 
 class multiply_call {
  public:
@@ -129,15 +126,8 @@ class multiply_call {
            std::to_string(m.columns) + ",";
   }
 
-  /// Eigen packs parts of the panels.
-  std::uint64_t kernel_bytes(std::uint64_t memory) const {
-    const std::uint64_t factors = (std::uint64_t{a_.rows} * a_.columns + std::uint64_t{b_.rows} * b_.columns) * size_;
-    return threads_ * std::min({most_kernel_bytes, factors, memory / (8 * threads_)});
-  }
-
-  /// The least that leaves `panels` bytes beside those of the kernel.
-  std::uint64_t least_memory(std::uint64_t panels) const {
-    return std::min(panels + kernel_bytes(std::numeric_limits<std::uint64_t>::max()), (panels * 8 + 6) / 7);
+  std::uint64_t factor_bytes() const {
+    return (std::uint64_t{a_.rows} * a_.columns + std::uint64_t{b_.rows} * b_.columns) * size_;
   }
 
   panel_reader reader() const noexcept { return {call_.rank(), call_.ranks()}; }
@@ -148,8 +138,9 @@ class multiply_call {
     const std::uint64_t spare = a_.array->shared().pager().spare();
     const std::uint64_t memory = wanted_ != 0 ? std::min(wanted_, spare) : spare;
     const std::uint64_t edges = 6 * page_bytes;  // buffers begin with a page
-    kernel_bytes_ = kernel_bytes(memory);
-    const std::uint64_t least = least_memory(edges + std::max(edges, least_multiply_memory(facts_)));
+    kernel_bytes_ = packing_bytes(threads_, factor_bytes(), memory);
+    const std::uint64_t least =
+        least_with_packing(threads_, factor_bytes(), edges + std::max(edges, least_multiply_memory(facts_)));
     call_.together([&] {
       if (memory < least) call_.refuse_memory(least, memory, spare);
       plan_ = plan_multiply(facts_, memory - edges - kernel_bytes_);

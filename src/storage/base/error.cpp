@@ -22,6 +22,7 @@ class category final : public std::error_category {
       case errc::conflict: return "conflicting accesses of two ranks";
       case errc::not_together: return "not the same call on all ranks";
       case errc::cut_off: return "the file has been made shorter meanwhile";
+      case errc::singular: return "singular, or not positive definite";
     }
     return "unknown error " + std::to_string(value);
   }

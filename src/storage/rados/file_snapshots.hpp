@@ -1,9 +1,8 @@
 // The commits of files in RADOS: a commit is a snapshot of the file's objects.
 //
 //     written, then prepared:  `next` is a new snapshot, kept in the file's object
-//     decided by the metadata: that is the last commit, for all who know its number; its writer says so at its next
-//     step not decided:             `next` is dropped, and where something was written since the last commit every
-//     object goes
+//     decided by the metadata: that is the last commit, for all who know its number; its writer says so at its next step
+//     not decided:             `next` is dropped; where something was written since the last commit, every object goes
 //                              back to its snapshot
 //
 // Only the writer of the file, of which there is one (its ranks make the same change), changes its object.  Who reads a

@@ -3,10 +3,9 @@
 //     oocarray-store            the description of the store; without it there is none
 //     metadata.sqlite.*         the database (libcephsqlite), whose lock is that right
 //     oocarray-opening          its lock is held by who is about to take the right
-//     oocarray-owner            the address of who has it: shut out by the next one, where it ended without giving it
-//     back oocarray-server           the addresses of the metadata server that has it, for clients; else it is not
-//     there oocarray-client.NUMBER    the address of a client of that server: shut out when the server takes it for
-//     lost
+//     oocarray-owner            the address of who has it: the next one shuts it out, where it ended and gave nothing back
+//     oocarray-server           the addresses of the metadata server that has it, for clients; without it there is none
+//     oocarray-client.NUMBER    the address of a client of that server: shut out when the server takes it for lost
 //
 // docs/disk-format.md, "Stores in RADOS", has what is in them.
 #pragma once

@@ -24,6 +24,7 @@
 
 #include "oocarray/algorithm/copy.hpp"
 #include "oocarray/algorithm/elementwise.hpp"
+#include "oocarray/algorithm/factorise.hpp"
 #include "oocarray/algorithm/multiply.hpp"
 #include "oocarray/algorithm/sort.hpp"
 #include "oocarray/algorithm/sweep.hpp"
@@ -77,6 +78,11 @@ const algorithm_case algorithms[] = {
      [](matrix& a, matrix&, matrix&) { sort(a, {.flat = true, .memory = 200_KiB}); }},
     {"sort to another array", 'b', marked::anything, [](matrix& a, matrix& b, matrix&) { sort(a, b, {.flat = true}); }},
     {"multiply", 'c', marked::anything, [](matrix& a, matrix& b, matrix& c) { multiply(a, b, c); }},
+    {"LU factorisation", 'a', marked::anything,
+     [](matrix& a, matrix&, matrix&) {
+       std::vector<std::size_t> pivots(a.extent(0));
+       lu(a, pivots, {.memory = 9_MiB / 10});
+     }},
 };
 
 double start_value(char array, std::size_t e) {

@@ -9,6 +9,7 @@
 
 #include "runtime/algorithm/multiply_plan.hpp"
 #include "support/algorithm/faulty_store.hpp"
+#include "support/algorithm/matrices.hpp"
 #include "support/dying_case.hpp"
 #include "support/random_seed.hpp"
 #include "support/rounds.hpp"
@@ -20,40 +21,10 @@ using namespace ooc::testing;
 
 namespace {
 
-template <class T>
-using dense = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-
-template <class T>
-T small_number(std::mt19937_64& g) {
-  const auto n = [&] { return static_cast<double>(g() % 9) - 4; };
-  if constexpr (std::is_same_v<T, std::complex<float>>)
-    return {static_cast<float>(n()), static_cast<float>(n())};
-  else if constexpr (std::is_same_v<T, std::complex<double>>)
-    return {n(), n()};
-  else
-    return static_cast<T>(n());
-}
-
+/// Sums of such numbers are exact.
 template <class T>
 dense<T> random_matrix(std::mt19937_64& g, std::size_t rows, std::size_t columns) {
-  dense<T> m(rows, columns);
-  for (Eigen::Index e = 0; e < m.size(); ++e) m.data()[e] = small_number<T>(g);
-  return m;
-}
-
-template <class T, class Layout>
-void store_matrix(const dense<T>& m, ooc_array<T, 2, Layout>& a) {
-  for (std::size_t i = 0; i < a.extent(0); ++i)
-    for (std::size_t j = 0; j < a.extent(1); ++j)
-      a(i, j) = m(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j));
-}
-
-template <class T, class Layout>
-bool holds(const ooc_array<T, 2, Layout>& a, const dense<T>& m) {
-  for (std::size_t i = 0; i < a.extent(0); ++i)
-    for (std::size_t j = 0; j < a.extent(1); ++j)
-      if (a(i, j) != m(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j))) return false;
-  return true;
+  return matrix_of<T>(rows, columns, [&] { return static_cast<int>(g() % 9) - 4; });
 }
 
 template <class T, class Layout = layout_right>
@@ -80,7 +51,8 @@ void multiply_at_random(int times, std::mt19937_64& g, store_kind kind = store_k
     REQUIRE(holds<T>(c, left * right));
 
     std::vector<T> x(depth * 3), y(rows * 3);
-    for (T& e : x) e = small_number<T>(g);
+    const dense<T> some = random_matrix<T>(g, depth, 3);
+    std::copy_n(some.data(), x.size(), x.begin());
     multiply(a, x, y, o);
     const dense<T> product = left * Eigen::Map<const dense<T>>(x.data(), depth, 3);
     REQUIRE(std::equal(y.begin(), y.end(), product.data()));
