@@ -1,6 +1,7 @@
 """Each function of oocarray.numpy on arrays of eight times the budget takes at most 64 MiB beside the budget."""
 
 import gc
+import math
 import pathlib
 
 import numpy as np
@@ -49,6 +50,17 @@ def in_place(x):
     return z
 
 
+def square(line):
+    """As many elements as the array, nearly."""
+    n = math.isqrt(ROWS * COLUMNS)
+    return xp.reshape(line[: n * n], (n, n))
+
+
+def positive(line):
+    s = square(line)
+    return s + s.T + 8 * math.sqrt(s.shape[0]) * xp.eye(s.shape[0])
+
+
 CALLS = {
     "add": lambda a, x, y, line: x + y,
     "all": lambda a, x, y, line: xp.all(x < 9, axis=0),
@@ -76,6 +88,13 @@ CALLS = {
     "full": lambda a, x, y, line: xp.full((ROWS, COLUMNS), 3.0) + 1,
     "in place": lambda a, x, y, line: in_place(x),
     "isin": lambda a, x, y, line: xp.isin(x, xp.asarray([0.0, 1.0])),
+    "linalg.cholesky": lambda a, x, y, line: xp.linalg.cholesky(positive(line)),
+    "linalg.inv": lambda a, x, y, line: xp.linalg.inv(square(line)),
+    "linalg.lstsq": lambda a, x, y, line: xp.linalg.lstsq(xp.reshape(x, (-1, 64)), xp.reshape(y, (-1, 64))[:, :3]),
+    "linalg.qr of a square matrix": lambda a, x, y, line: xp.linalg.qr(square(line)),
+    "linalg.slogdet": lambda a, x, y, line: xp.linalg.slogdet(square(line)),
+    "linalg.solve": lambda a, x, y, line: xp.linalg.solve(square(line), square(line)[:, :3000]),
+    "linalg.svd_compressed": lambda a, x, y, line: xp.linalg.svd_compressed(x, 20, center=True),
     "linalg.matrix_norm": lambda a, x, y, line: xp.linalg.matrix_norm(x),
     "linalg.outer": lambda a, x, y, line: xp.linalg.outer(x[:, 0], y[0, :]),
     "linalg.qr": lambda a, x, y, line: xp.linalg.qr(xp.reshape(x, (-1, 64)))[0],

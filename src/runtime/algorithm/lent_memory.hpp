@@ -3,9 +3,9 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <new>
 #include <string>
@@ -15,14 +15,17 @@
 
 namespace ooc::detail {
 
-/// Aligned to pages, not initialised, in huge pages where it is worth it: algorithms go over it at many places at once,
-/// and disks transfer to and from it.  Throws usage_error (errc::budget_too_small) naming `what`.
+/// Aligned to pages, in huge pages where it is worth it: algorithms go over it at many places at once, and disks
+/// transfer to and from it.  It is the system's again when it goes, where malloc() might keep it.  Throws usage_error
+/// (errc::budget_too_small) naming `what`.
 class lent_memory {
  public:
   lent_memory(pager& p, std::uint64_t bytes, const std::string& what)
       : reservation_(p.reserve(bytes, what)), bytes_(bytes) {
-    memory_.reset(static_cast<std::byte*>(std::aligned_alloc(page_bytes, in_whole_pages(bytes))), freed());
-    if (!memory_) throw std::bad_alloc();
+    const std::size_t mapped = in_whole_pages(std::max<std::uint64_t>(bytes, 1));
+    void* const memory = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    memory_.reset(static_cast<std::byte*>(memory), [mapped](std::byte* m) { ::munmap(m, mapped); });
     // Where there are none, it is only slower.
     constexpr std::uint64_t worth_it = 8 << 20;
     if (bytes >= worth_it) ::madvise(memory_.get(), bytes, MADV_HUGEPAGE);
@@ -33,9 +36,6 @@ class lent_memory {
   std::shared_ptr<const void> owner() const noexcept { return memory_; }
 
  private:
-  struct freed {
-    void operator()(std::byte* p) const noexcept { std::free(p); }
-  };
   pager::reservation reservation_;
   std::shared_ptr<std::byte[]> memory_;
   std::uint64_t bytes_;
