@@ -17,7 +17,7 @@ import numpy as np
 from .. import _core
 from .._numbers import bytes_text
 from .._runtime import runtime
-from . import _creation, _elementwise, _indexing, _manipulation, _ordering, _quantiles, _reductions, fft, linalg
+from . import _creation, _elementwise, _indexing, _manipulation, _ordering, _quantiles, _reductions, _statistics, fft, linalg
 from ._deferred import Deferred, elementwise, node_of
 from ._dtypes import is_scalar
 from ._nodes import Held
@@ -195,6 +195,44 @@ def _dot(a: Any, b: Any, out: Any = None) -> Any:
     return linalg.matmul(a, _array_or_number(b))
 
 
+def _without_missing(f: Callable[..., Any], with_type: bool = False) -> Callable[..., Any]:
+    """Of numpy.nansum and its like."""
+
+    def call(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, **more: Any) -> Any:
+        if out is not None or not set(more) <= {"ddof"} or (dtype is not None and not with_type):
+            raise _OtherCall
+        return f(a, axis=axis, keepdims=bool(keepdims), **more, **({"dtype": dtype} if with_type else {}))
+
+    return call
+
+
+def _extreme_without_missing(f: Callable[..., Any]) -> Callable[..., Any]:
+    def call(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
+        if out is not None or a.dtype.kind == "c":
+            raise _OtherCall
+        return f(a, axis=axis, keepdims=bool(keepdims))
+
+    return call
+
+
+def _average(a: Any, axis: Any = None, weights: Any = None, returned: Any = False, *, keepdims: Any = False) -> Any:
+    if returned or isinstance(axis, tuple):
+        raise _OtherCall
+    return _statistics.average(a, axis, None if weights is None else _array_or_number(weights), bool(keepdims))
+
+
+def _bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
+    if weights is not None:
+        raise _OtherCall
+    return _statistics.bincount(x, minlength)
+
+
+def _histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
+    if weights is not None or isinstance(bins, str) or a.dtype.kind not in "iuf":
+        raise _OtherCall
+    return _statistics.histogram(a, bins, range, density)
+
+
 def _transform(f: Callable[..., Any]) -> Callable[..., Any]:
     def call(a: Any, n: Any = None, axis: int = -1, norm: Any = None, **more: Any) -> Any:
         if more:
@@ -223,6 +261,8 @@ _of_spread = {"ddof": "correction", "correction": "correction"}
 _by_name: Dict[str, Callable[..., Any]] = {
     "all": _reduction(_reductions.all),
     "any": _reduction(_reductions.any),
+    "average": _average,
+    "bincount": _bincount,
     "argmax": _with_axis(_reductions.argmax),
     "argmin": _with_axis(_reductions.argmin),
     "argsort": _sort(_ordering.argsort),
@@ -232,13 +272,22 @@ _by_name: Dict[str, Callable[..., Any]] = {
     "cumprod": _cumulative(_reductions.cumulative_prod),
     "cumsum": _cumulative(_reductions.cumulative_sum),
     "diff": _diff,
+    "histogram": _histogram,
     "dot": _dot,
     "max": _with_axis(_reductions.max),
     "mean": _mean,
     "median": _median,
     "min": _with_axis(_reductions.min),
+    "nanmax": _extreme_without_missing(_statistics.nanmax),
+    "nanmean": _without_missing(_statistics.nanmean),
+    "nanmin": _extreme_without_missing(_statistics.nanmin),
+    "nanprod": _without_missing(_statistics.nanprod, with_type=True),
+    "nanstd": _without_missing(_statistics.nanstd),
+    "nansum": _without_missing(_statistics.nansum, with_type=True),
+    "nanvar": _without_missing(_statistics.nanvar),
     "percentile": _quantile(100),
     "prod": _reduction(_reductions.prod, with_type=True),
+    "ptp": _extreme_without_missing(_statistics.ptp),
     "quantile": _quantile(1),
     "roll": _roll,
     "sort": _sort(_ordering.sort),

@@ -24,7 +24,7 @@ Axes = Any
 State = Tuple[np.ndarray, ...]
 
 
-class _Reduction:
+class Reduction:
     """How parts are reduced: `of_part` keeps the reduced axes, with one element; `end` makes the result of a state."""
 
     def __init__(
@@ -41,13 +41,13 @@ class _Reduction:
 _state_bytes = 32  #: of a result, about
 
 
-def _reduced(x: Any, axis: Axes, keepdims: Any, dtype: Any, how: _Reduction) -> Deferred:
+def reduced(x: Any, axis: Axes, keepdims: Any, dtype: Any, how: Reduction) -> Deferred:
     node = node_of(x)
     axes = axes_of(axis, len(node.shape))
     if isinstance(node, Seen) and node.turns() and node.sees_all_turned() and not how.numbers_elements:
         straight = [d for _, d in node.places]  # reduced as it lies, and only the result is turned
         of_source = tuple(straight.index(a) for a in axes)
-        result = _reduced(Deferred(node.inputs[0]), of_source, True, dtype, how)
+        result = reduced(Deferred(node.inputs[0]), of_source, True, dtype, how)
         turned = permute_dims(result, [straight.index(d) for d in range(len(straight))])
         return turned if keepdims else reshape(turned, tuple(n for d, n in enumerate(turned.shape) if d not in axes))
     kept = tuple(1 if d in axes else n for d, n in enumerate(node.shape))
@@ -66,7 +66,7 @@ def _reduced(x: Any, axis: Axes, keepdims: Any, dtype: Any, how: _Reduction) -> 
     return deferred(Held(values.reshape(shape)) if small else Stored(values, shape))
 
 
-def _of_region(node: Node, axes: Tuple[int, ...], outer: Ranges, dtype: np.dtype, how: _Reduction) -> np.ndarray:
+def _of_region(node: Node, axes: Tuple[int, ...], outer: Ranges, dtype: np.dtype, how: Reduction) -> np.ndarray:
     """The results whose indices, of the axes that are kept, are in `outer`."""
     itemsize = node.dtype.itemsize
     region = tuple(range(n) if d in axes else r for d, (n, r) in enumerate(zip(node.shape, outer)))
@@ -123,9 +123,9 @@ def _by_ufunc(ufunc: np.ufunc, x: Any, axis: Axes, keepdims: Any, dtype: np.dtyp
     if whole is not None:
         return whole
     wide = _wide(dtype)
-    return _reduced(
+    return reduced(
         x, axis, keepdims, dtype,
-        _Reduction(
+        Reduction(
             lambda v, axes, _: (np.asarray(ufunc.reduce(v, axis=axes, dtype=wide, keepdims=True)),),
             lambda a, b: (ufunc(a[0], b[0]),),
         ),
@@ -146,9 +146,9 @@ def _extreme(ufunc: np.ufunc, x: Any, axis: Axes, keepdims: Any) -> Deferred:
     whole = _without_python(ufunc, x, axis, keepdims, node_of(x).dtype)
     if whole is not None:
         return whole
-    return _reduced(
+    return reduced(
         x, axis, keepdims, node_of(x).dtype,
-        _Reduction(lambda v, axes, _: (ufunc.reduce(v, axis=axes, keepdims=True),), lambda a, b: (ufunc(a[0], b[0]),)),
+        Reduction(lambda v, axes, _: (ufunc.reduce(v, axis=axes, keepdims=True),), lambda a, b: (ufunc(a[0], b[0]),)),
     )
 
 
@@ -164,25 +164,25 @@ def min(x: Any, /, *, axis: Axes = None, keepdims: Any = False) -> Deferred:
 
 def all(x: Any, /, *, axis: Axes = None, keepdims: Any = False) -> Deferred:
     """See the array API standard."""
-    return _reduced(
+    return reduced(
         x, axis, keepdims, np.dtype(bool),
-        _Reduction(lambda v, axes, _: (np.all(v, axis=axes, keepdims=True),), lambda a, b: (a[0] & b[0],)),
+        Reduction(lambda v, axes, _: (np.all(v, axis=axes, keepdims=True),), lambda a, b: (a[0] & b[0],)),
     )
 
 
 def any(x: Any, /, *, axis: Axes = None, keepdims: Any = False) -> Deferred:
     """See the array API standard."""
-    return _reduced(
+    return reduced(
         x, axis, keepdims, np.dtype(bool),
-        _Reduction(lambda v, axes, _: (np.any(v, axis=axes, keepdims=True),), lambda a, b: (a[0] | b[0],)),
+        Reduction(lambda v, axes, _: (np.any(v, axis=axes, keepdims=True),), lambda a, b: (a[0] | b[0],)),
     )
 
 
 def count_nonzero(x: Any, /, *, axis: Axes = None, keepdims: Any = False) -> Deferred:
     """See the array API standard."""
-    return _reduced(
+    return reduced(
         x, axis, keepdims, np.dtype(np.int64),
-        _Reduction(
+        Reduction(
             lambda v, axes, _: (np.asarray(np.count_nonzero(v, axis=axes, keepdims=True)),), lambda a, b: (a[0] + b[0],)
         ),
     )
@@ -203,7 +203,7 @@ def mean(x: Any, /, *, axis: Axes = None, keepdims: Any = False) -> Deferred:
             return state[0] / wide.type(n)
 
     of_part = lambda v, axes, _: (np.asarray(np.sum(v, axis=axes, dtype=wide, keepdims=True)),)  # noqa: E731
-    return _reduced(x, axis, keepdims, result, _Reduction(of_part, lambda a, b: (a[0] + b[0],), end))
+    return reduced(x, axis, keepdims, result, Reduction(of_part, lambda a, b: (a[0] + b[0],), end))
 
 
 def var(x: Any, /, *, axis: Axes = None, correction: float = 0.0, keepdims: Any = False) -> Deferred:
@@ -216,7 +216,7 @@ def std(x: Any, /, *, axis: Axes = None, correction: float = 0.0, keepdims: Any 
     return _spread(x, axis, correction, keepdims, np.sqrt)
 
 
-def _squares(d: np.ndarray) -> Any:
+def squares_of(d: np.ndarray) -> Any:
     return d.real * d.real + d.imag * d.imag if d.dtype.kind == "c" else d * d
 
 
@@ -230,18 +230,18 @@ def _spread(x: Any, axis: Axes, correction: float, keepdims: Any, of_var: Callab
         with np.errstate(all="ignore"):
             average = np.asarray(np.sum(v, axis=axes, dtype=wide, keepdims=True) / np.float64(count))
             d = np.asarray(np.subtract(v, average, dtype=wide))
-            squares = np.asarray(np.sum(_squares(d), axis=axes, keepdims=True))
+            squares = np.asarray(np.sum(squares_of(d), axis=axes, keepdims=True))
         return np.full(average.shape, count, np.float64), average, squares
 
     def merge(a: State, b: State) -> State:
         count, d = a[0] + b[0], b[1] - a[1]
-        return count, a[1] + d * (b[0] / count), a[2] + b[2] + _squares(d) * (a[0] * b[0] / count)
+        return count, a[1] + d * (b[0] / count), a[2] + b[2] + squares_of(d) * (a[0] * b[0] / count)
 
     def end(state: State) -> Any:
         with np.errstate(all="ignore"):
             return of_var(state[2] / np.float64(n - correction if n > correction else 0))
 
-    return _reduced(x, axis, keepdims, result, _Reduction(of_part, merge, end))
+    return reduced(x, axis, keepdims, result, Reduction(of_part, merge, end))
 
 
 def _found(which: Callable[..., Any], better: Callable[..., Any], x: Any, axis: Optional[int], keepdims: Any) -> Deferred:
@@ -264,7 +264,7 @@ def _found(which: Callable[..., Any], better: Callable[..., Any], x: Any, axis: 
             later = better(b[0], a[0]) | ((b[0] != b[0]) & (a[0] == a[0]))
         return np.where(later, b[0], a[0]), np.where(later, b[1], a[1])
 
-    return _reduced(x, axis, keepdims, np.dtype(np.int64), _Reduction(of_part, merge, lambda s: s[1], axis is None))
+    return reduced(x, axis, keepdims, np.dtype(np.int64), Reduction(of_part, merge, lambda s: s[1], axis is None))
 
 
 def argmax(x: Any, /, *, axis: Optional[int] = None, keepdims: Any = False) -> Deferred:

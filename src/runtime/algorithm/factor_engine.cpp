@@ -170,8 +170,10 @@ class factorisation final : factor_call {
     // Nothing is on its way when blocks may be touched again, also after an exception.
     const std::unique_ptr<factorisation, void (*)(factorisation*)> transfers(this, [](factorisation* f) {
       f->reads_.clear();
+      f->coming_.clear();
       f->writes_.clear();
     });
+    done_.passes = 1;  // strips that pass by are columns that have been read
     call_.expect(bytes_of_plan());
     for (std::size_t n = 0; n + 1 < plan_.edges.size(); ++n) {
       begin_reads(n, std::numeric_limits<std::uint64_t>::max());
@@ -323,6 +325,7 @@ class factor_solution final : factor_call {
     std::optional<direct_array> vectors;
     if (vectors_.array) vectors.emplace(vectors_.array->shared().local(), access_mode::write, "solution");
     const std::size_t panels = vectors ? plan_.edges.size() - 1 : 1;
+    done_.passes = panels * steps_.size();
     std::uint64_t elements = 0;
     for (const factor_step step : steps_)
       for (std::uint64_t s = 0; s < strips(); ++s) elements += place(step, s).elements();
