@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import math
 import mmap
 import os
 import pathlib
@@ -59,6 +60,7 @@ ROWS = {
     "median": Row("matrices", 3.0, ["memmap-none"], [], "np.median(a)", "none"),
     "gram": Row("matrices", 1.0, ["memmap-none"], [], "x.T @ x of x = a.reshape((-1, 64))", "oocarray.numpy"),
     "singular_values": Row("matrices", 3.0, ["memmap-none"], [], "singular values of the same", "oocarray.numpy"),
+    "solve": Row("matrices", 3.0, _numpy_and_dask, ["dask"], "np.linalg.solve(a, ones)", "none"),
     "columns": Row("matrices", 1.0, [*_memmap, "memmap-random"], [], "a[:, j].sum() for the first columns", "none"),
     "sum_beside_dask": Row("incompressible", 2.0, _zarr, ["dask", "zarr"], "np.sum(i), incompressible", "none"),
     "multiply_beside_dask": Row(
@@ -142,7 +144,11 @@ def gram(a: Any, b: Any, s: Dict[str, Any]) -> Any:
 
 
 def singular_values(a: Any, b: Any, s: Dict[str, Any]) -> Any:
-    return s["svd"](a.reshape((-1, 64)), full_matrices=False)[1]
+    return s["linalg"].svd(a.reshape((-1, 64)), full_matrices=False)[1]
+
+
+def solve(a: Any, b: Any, s: Dict[str, Any]) -> Any:
+    return s["linalg"].solve(a, s["array"](np.ones(a.shape[0])))[:16]
 
 
 def sum_all(a: Any, b: Any, s: Dict[str, Any]) -> Any:
@@ -176,6 +182,7 @@ LOOPS = {
     "median": median,
     "gram": gram,
     "singular_values": singular_values,
+    "solve": solve,
     "columns": columns,
     "sum_beside_dask": sum_all,
     "multiply_beside_dask": multiply,
@@ -249,7 +256,7 @@ def ours(row: str, s: Dict[str, Any]) -> Dict[str, Any]:
             if row in WRITES:
                 b.overwrite(np.s_[1:-1, 1:-1] if row == "jacobi" else ...)
             x = xp.asarray(a) if row in ("gram", "singular_values") else a
-            s["svd"] = xp.linalg.svd
+            s.update(linalg=np.linalg if row == "solve" else xp.linalg, array=lambda values: values)
             said = _timed(row, lambda: LOOPS[row](x, b, s), b.writeback)
             del x
             if row in WRITES:
@@ -303,7 +310,7 @@ def memmap(row: str, s: Dict[str, Any], advice: str) -> Dict[str, Any]:
     if MADVICE[advice] is not None:
         for one in (a, b):
             one._mmap.madvise(MADVICE[advice])
-    s["svd"] = np.linalg.svd
+    s.update(linalg=np.linalg, array=lambda values: values)
     said = _timed(row, lambda: LOOPS[row](a, b, s))  # its last dirty pages are not waited for
     if row in WRITES:
         said["digest"] = _sample(b)
@@ -316,7 +323,10 @@ def lazy(row: str, s: Dict[str, Any], _: str) -> Dict[str, Any]:
     n = s["n"]
     mapped = np.memmap(f"{s['dir']}/a.raw", dtype="f8", mode="r", shape=(n, n))
     enter(s["group"])
-    d = da.from_array(mapped, chunks=(max(1, s["memory"] // 16 // (8 * n)), n), name=False)  # without reading it all for a name
+    rows = max(1, s["memory"] // 16 // (8 * n))
+    chunks = (math.isqrt(rows * n),) * 2 if row == "solve" else (rows, n)  # dask's LU is of square ones
+    s.update(linalg=da.linalg, array=lambda values: da.from_array(values, chunks=chunks[0]))
+    d = da.from_array(mapped, chunks=chunks, name=False)  # without reading it all for a name
     return _timed(row, lambda: LOOPS[row](d, None, s).compute())
 
 
