@@ -76,6 +76,9 @@ def test_integers_are_counted(store):
     a[5] = -1
     with pytest.raises(ValueError, match="negative"):
         np.bincount(a)
+    fractions = store.create("fractions", v.shape, "f8", block="64KiB")
+    with pytest.raises(TypeError):
+        np.bincount(fractions)
 
 
 @pytest.mark.parametrize("options", [{}, {"bins": 37}, {"bins": 20, "range": (-1, 2)}, {"bins": [-3.0, 0.0, 0.5, 4.0]}, {"density": True}])

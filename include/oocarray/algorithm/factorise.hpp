@@ -12,11 +12,10 @@
 // Hermitian matrix is its own transposed but for conjugation.  `ooc::transpose` turns others.  Vectors are rows as
 // well: those of an array, or in memory one after the other.
 //
-// *Memory.*  Columns are in memory in panels as wide as the budget has room for, at least 8 columns, which is at least
-// 8 times a column and three times as much beside.  The factorised columns to the left of a panel are read for it once.
-// docs/algorithms.md has the bytes.  Blocks of the arrays are not used: bytes move past them.  Panels are
-// computed by Eigen; factors agree with LAPACK's within rounding, depend on the memory as sums do, and on threads not
-// at all.
+// *Memory.*  Columns are in memory in panels as wide as the budget has room for.  The factorised columns to the left of
+// a panel are read for it once.  The least memory is that of 24 columns, 8 of them a panel.  docs/algorithms.md has the
+// bytes.  Blocks of the arrays are not used: bytes move past them.  Panels are computed by Eigen; factors agree with
+// LAPACK's within rounding, depend on the memory as sums do, and on threads not at all.
 //
 // *Errors.*  Throws usage_error: errc::singular for a matrix that is not positive definite (cholesky), or for a zero on
 // the diagonal (solve_...; lu() and qr() factorise singular matrices); errc::invalid_request for shapes that do not fit

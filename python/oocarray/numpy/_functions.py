@@ -222,7 +222,7 @@ def _average(a: Any, axis: Any = None, weights: Any = None, returned: Any = Fals
 
 
 def _bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
-    if weights is not None:
+    if weights is not None or x.ndim != 1 or not np.can_cast(x.dtype, np.int64):
         raise _OtherCall
     return _statistics.bincount(x, minlength)
 

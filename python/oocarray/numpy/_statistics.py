@@ -128,10 +128,8 @@ def _range(a: Any) -> Tuple[Any, Any]:
 
 
 def bincount(x: Any, minlength: int = 0) -> Deferred:
-    """How often each integer occurs."""
+    """How often each integer occurs in an array of one dimension."""
     node = node_of(x)
-    if len(node.shape) != 1 or node.dtype.kind not in "iub":
-        raise ValueError(f"bincount() is of integers in one dimension, and not of {node.dtype} of shape {node.shape}")
     least, most = (int(n) for n in _range(x))
     if least < 0:
         raise ValueError("'list' argument must have no negative elements")
