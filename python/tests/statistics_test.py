@@ -52,6 +52,20 @@ def test_degrees_of_freedom_and_kept_dimensions_are_as_in_numpy(array, values):
         assert np.allclose(found, expected, rtol=1e-5, equal_nan=True)
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_infinite_elements_are_infinite_in_means(store):
+    v = np.random.default_rng(6).standard_normal((3000, 500))
+    v[[0, 10, 2900], 3] = np.inf
+    v[7, 4] = np.inf
+    v[2000, 5] = -np.inf
+    v[[1, 2500], 6] = np.inf, -np.inf
+    v[5, :] = np.nan
+    a = store.create("a", v.shape, block="64KiB")
+    a[...] = v
+    assert np.allclose(np.nanmean(a, axis=0), np.nanmean(v, axis=0), equal_nan=True)
+    assert np.allclose(np.nanvar(a, axis=0), np.nanvar(v, axis=0), equal_nan=True)
+
+
 def test_averages_are_weighted(store):
     rng = np.random.default_rng(2)
     v, w = rng.random((3000, 500)), rng.random((3000, 500))

@@ -49,50 +49,76 @@ def _extreme(ufunc: np.ufunc) -> Callable[..., Deferred]:
 nanmax, nanmin = _extreme(np.fmax), _extreme(np.fmin)
 
 
-def ptp(a: Any, axis: Axes = None, keepdims: Any = False) -> Deferred:
-    def of_part(v: np.ndarray, axes: Tuple[int, ...], _: Ranges) -> State:
-        return np.max(v, axis=axes, keepdims=True), np.min(v, axis=axes, keepdims=True)
+def _ends(v: np.ndarray, axes: Tuple[int, ...], _: Ranges) -> State:
+    return np.min(v, axis=axes, keepdims=True), np.max(v, axis=axes, keepdims=True)
 
-    how = Reduction(of_part, lambda a, b: (np.maximum(a[0], b[0]), np.minimum(a[1], b[1])), lambda s: s[0] - s[1])
-    return reduced(a, axis, keepdims, node_of(a).dtype, how)
+
+def _merged_ends(a: State, b: State) -> State:
+    return np.minimum(a[0], b[0]), np.maximum(a[1], b[1])
+
+
+def ptp(a: Any, axis: Axes = None, keepdims: Any = False) -> Deferred:
+    return reduced(a, axis, keepdims, node_of(a).dtype, Reduction(_ends, _merged_ends, lambda s: s[1] - s[0]))
 
 
 def nanmean(a: Any, axis: Axes = None, keepdims: Any = False) -> Deferred:
-    return _moments(a, axis, keepdims, lambda count, average, _: np.where(count == 0, np.nan, average), real=False)
+    dtype, wide = _types_of_mean(a)
+
+    def of_part(v: np.ndarray, axes: Tuple[int, ...], _: Ranges) -> State:
+        there = _is_there(v)
+        return (
+            np.asarray(np.sum(v, axis=axes, keepdims=True, dtype=wide, where=there)),
+            np.asarray(np.sum(there, axis=axes, keepdims=True, dtype=np.float64)),
+        )
+
+    def end(state: State) -> Any:
+        with np.errstate(all="ignore"):  # of no elements it is NaN
+            return state[0] / state[1]
+
+    return reduced(a, axis, keepdims, dtype, Reduction(of_part, lambda a, b: (a[0] + b[0], a[1] + b[1]), end))
+
+
+def _types_of_mean(a: Any) -> Tuple[np.dtype, np.dtype]:
+    """Of the result, and of sums on the way."""
+    dtype = node_of(a).dtype if node_of(a).dtype.kind in "fc" else np.dtype(np.float64)
+    return dtype, np.result_type(dtype, np.float64)
+
+
+def _is_there(v: np.ndarray) -> np.ndarray:
+    return ~np.isnan(v) if v.dtype.kind in "fc" else np.ones(v.shape, bool)
 
 
 def nanvar(a: Any, axis: Axes = None, ddof: float = 0, keepdims: Any = False) -> Deferred:
-    return _moments(a, axis, keepdims, lambda count, _, squares: squares / np.where(count > ddof, count - ddof, np.nan))
+    return _spread(a, axis, ddof, keepdims, lambda v: v)
 
 
 def nanstd(a: Any, axis: Axes = None, ddof: float = 0, keepdims: Any = False) -> Deferred:
-    of_var = lambda count, _, squares: np.sqrt(squares / np.where(count > ddof, count - ddof, np.nan))  # noqa: E731
-    return _moments(a, axis, keepdims, of_var)
+    return _spread(a, axis, ddof, keepdims, np.sqrt)
 
 
-def _moments(a: Any, axis: Axes, keepdims: Any, of: Callable[..., Any], real: bool = True) -> Deferred:
-    """``of`` how many elements are no NaN, their mean, and the sum of squares of the distances from it."""
-    dtype = node_of(a).dtype if node_of(a).dtype.kind in "fc" else np.dtype(np.float64)
-    wide = np.result_type(dtype, np.float64)
+def _spread(a: Any, axis: Axes, ddof: float, keepdims: Any, of_var: Callable[[Any], Any]) -> Deferred:
+    dtype, wide = _types_of_mean(a)
 
     def of_part(v: np.ndarray, axes: Tuple[int, ...], _: Ranges) -> State:
-        there = ~np.isnan(v) if v.dtype.kind in "fc" else np.ones(v.shape, bool)
+        there = _is_there(v)
         count = np.asarray(np.sum(there, axis=axes, keepdims=True, dtype=np.float64))
-        average = np.asarray(np.sum(v, axis=axes, keepdims=True, dtype=wide, where=there) / np.maximum(count, 1))
-        d = np.asarray(np.subtract(v, average, dtype=wide))
-        return count, average, np.asarray(np.sum(squares_of(d), axis=axes, keepdims=True, where=there))
+        with np.errstate(all="ignore"):
+            average = np.asarray(np.sum(v, axis=axes, keepdims=True, dtype=wide, where=there) / np.maximum(count, 1))
+            d = np.asarray(np.subtract(v, average, dtype=wide))
+            return count, average, np.asarray(np.sum(squares_of(d), axis=axes, keepdims=True, where=there))
 
     def merge(a: State, b: State) -> State:
-        count, d = a[0] + b[0], b[1] - a[1]
-        part = b[0] / np.maximum(count, 1)
-        return count, a[1] + d * part, a[2] + b[2] + squares_of(d) * (a[0] * part)
+        with np.errstate(all="ignore"):  # of infinite elements it is NaN
+            count, d = a[0] + b[0], b[1] - a[1]
+            part = b[0] / np.maximum(count, 1)
+            return count, a[1] + d * part, a[2] + b[2] + squares_of(d) * (a[0] * part)
 
     def end(state: State) -> Any:
+        count, _, squares = state
         with np.errstate(all="ignore"):
-            return of(*state)
+            return of_var(squares / np.where(count > ddof, count - ddof, np.nan))
 
-    result = np.empty(0, dtype).real.dtype if real else dtype
-    return reduced(a, axis, keepdims, result, Reduction(of_part, merge, end))
+    return reduced(a, axis, keepdims, np.empty(0, dtype).real.dtype, Reduction(of_part, merge, end))
 
 
 def average(a: Any, axis: Optional[int] = None, weights: Any = None, keepdims: Any = False) -> Deferred:
@@ -113,17 +139,13 @@ def average(a: Any, axis: Optional[int] = None, weights: Any = None, keepdims: A
 
 def _range(a: Any) -> Tuple[Any, Any]:
     """The least and the greatest element, in one reading."""
-    def of_part(v: np.ndarray, axes: Tuple[int, ...], _: Ranges) -> State:
-        return np.min(v, axis=axes, keepdims=True), np.max(v, axis=axes, keepdims=True)
-
     found: List[Any] = [None, None]
 
     def end(state: State) -> Any:
-        found[:] = state[0].reshape(-1)[0], state[1].reshape(-1)[0]
+        found[:] = (one.reshape(-1)[0] for one in state)
         return state[0]
 
-    merge = lambda a, b: (np.minimum(a[0], b[0]), np.maximum(a[1], b[1]))  # noqa: E731
-    reduced(a, None, False, node_of(a).dtype, Reduction(of_part, merge, end))
+    reduced(a, None, False, node_of(a).dtype, Reduction(_ends, _merged_ends, end))
     return found[0], found[1]
 
 
