@@ -38,6 +38,13 @@ algorithm_call::algorithm_call(std::string name, array_core& leader, std::vector
 
 void algorithm_call::refuse(const std::string& why, errc code) const { throw usage_error(code, name_ + ": " + why); }
 
+void algorithm_call::refuse_strangers(const array_core& a) const {
+  if (a.shared().written_by_strangers())
+    refuse("'" + a.facts().path +
+           "' is open together with other processes (options.shared): let one process, or a group of ranks, open it "
+           "without, while no other has it open");
+}
+
 void algorithm_call::refuse_memory(std::uint64_t least, std::uint64_t allowed, std::uint64_t spare) const {
   refuse("it needs at least " + std::to_string(least) + " bytes of memory, and " +
              (allowed < spare ? "options.memory allows " + std::to_string(allowed)

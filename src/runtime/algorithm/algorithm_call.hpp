@@ -48,6 +48,9 @@ class algorithm_call {
   /// Throws usage_error: "<name>: <why>".
   [[noreturn]] void refuse(const std::string& why, errc code = errc::invalid_request) const;
 
+  /// Throws usage_error where programs that do not take part may write the array (options.shared).
+  void refuse_strangers(const array_core& a) const;
+
   /// Throws usage_error (errc::budget_too_small): it needs at least so many bytes of memory, and may take `allowed`, of
   /// the `spare` ones of the budget.
   [[noreturn]] void refuse_memory(std::uint64_t least, std::uint64_t allowed, std::uint64_t spare) const;

@@ -55,13 +55,6 @@ class factor_call {
   }
 
  protected:
-  void refuse_strangers(array_core& written) const {
-    if (written.shared().written_by_strangers())
-      call_.refuse("'" + written.facts().path +
-                   "' is open together with other processes (options.shared): let one process open it without, while "
-                   "no other has it open");
-  }
-
   /// Takes the memory of the plan for panels of such columns off the budget.
   void choose(const factor_facts& f) {
     pager& p = call_.leader().shared().pager();
@@ -156,7 +149,7 @@ class factorisation final : factor_call {
       call_.refuse("'" + from.facts().path + "' is " + shape(columns_, rows_) + ", and '" + to.facts().path +
                    "', for the result, " + shape(to.facts().extents[0], to.facts().extents[1]) +
                    "; give one of the same shape");
-    refuse_strangers(to);
+    call_.refuse_strangers(to);
   }
 
   factor_statistics run() {
@@ -315,7 +308,7 @@ class factor_solution final : factor_call {
       call_.refuse("the matrix has " + std::to_string(columns_) + " columns and " + std::to_string(rows_) +
                    " rows: with more columns than rows there is no single solution");
     if (v.array == &factors) call_.refuse("'" + factors.facts().path + "' cannot be the vectors as well");
-    if (v.array) refuse_strangers(*v.array);
+    if (v.array) call_.refuse_strangers(*v.array);
   }
 
   factor_statistics run() {

@@ -49,10 +49,7 @@ class multiply_call {
                    " is no product of matrices; of m by k and k by n it is m by n");
     if (c.array && (c.array == a.array || c.array == b.array))
       call_.refuse("'" + c.array->facts().path + "' is a factor, and cannot be the product as well");
-    if (c.array && c.array->shared().written_by_strangers())
-      call_.refuse("'" + c.array->facts().path +
-                   "' is open together with other processes (options.shared): let one process, or a group of "
-                   "ranks, open it without, while no other has it open");
+    if (c.array) call_.refuse_strangers(*c.array);
     for (const matrix_operand* m : {&a, &b})
       if (m->array && call_.ranks() > 1 && m->array->shared().ranks() != 1 &&
           m->array->shared().ranks() != call_.ranks())

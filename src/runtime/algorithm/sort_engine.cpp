@@ -46,11 +46,7 @@ class sort_call {
         call_("sort of '" + from.facts().path + "'" + (&from == &to ? "" : " to '" + to.facts().path + "'"), to, {&to},
               {.threads = o.threads, .mark = o.mark, .progress = o.progress}) {
     from.check_open();
-    for (const array_core* a : {&from, &to})
-      if (a->shared().written_by_strangers())
-        call_.refuse("'" + a->facts().path +
-                     "' is open together with other processes (options.shared): let one process, or a group of "
-                     "ranks, open it without, while no other has it open, and sort it");
+    for (const array_core* a : {&from, &to}) call_.refuse_strangers(*a);
     if (from.shared().ranks() != 1 && from.shared().ranks() != call_.ranks())
       call_.refuse("'" + from.facts().path + "' is shared by " + std::to_string(from.shared().ranks()) +
                    " ranks, and '" + to.facts().path + "' by " + std::to_string(call_.ranks()) +
