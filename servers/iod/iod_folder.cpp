@@ -89,7 +89,7 @@ void iod_folder::write(const std::string& store_uuid, const wire::capability_pub
   storage::sync_folder(folder_);
 }
 
-void iod_folder::join(const std::string& store_uuid, const wire::capability_public_key& key) {
+void iod_folder::join(const std::string& store_uuid, const wire::capability_public_key& key, std::uint32_t) {
   if (!store_uuid_.empty() && store_uuid_ != store_uuid)
     refuse_folder(folder_.native(),
                   "belongs to store " + store_uuid_ + ", the metadata server has store " + store_uuid);

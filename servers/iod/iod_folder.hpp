@@ -11,13 +11,12 @@
 #include <filesystem>
 #include <string>
 
+#include "iod/iod_home.hpp"
 #include "storage/base/file_descriptor.hpp"
-#include "storage/wire/capability.hpp"
-#include "storage/wire/revocations.hpp"
 
 namespace ooc::iod {
 
-class iod_folder {
+class iod_folder final : public iod_home {
  public:
   /// Makes the folder if it is missing or empty.  It is locked: throws usage_error (errc::busy)
   /// where another server uses it, (errc::not_a_store) where it is another node's or holds
@@ -25,18 +24,16 @@ class iod_folder {
   iod_folder(std::filesystem::path folder, std::uint32_t node);
 
   const std::filesystem::path& path() const noexcept { return folder_; }
-  const std::string& uuid() const noexcept { return uuid_; }
-  /// Empty: it does not belong to a store yet.
-  const std::string& store_uuid() const noexcept { return store_uuid_; }
-  const wire::capability_public_key& capability_key() const noexcept { return key_; }
+  std::string uuid() const override { return uuid_; }
+  const std::string& store_uuid() const override { return store_uuid_; }
+  const wire::capability_public_key* capability_key() const override { return store_uuid_.empty() ? nullptr : &key_; }
 
-  /// Remembers the store, durably.  Throws usage_error (errc::not_a_store) where it is another.
-  void join(const std::string& store_uuid, const wire::capability_public_key& key);
+  /// Remembers the store, durably.
+  void join(const std::string& store_uuid, const wire::capability_public_key& key, std::uint32_t nodes) override;
 
-  /// Keys that are refused, as remembered; throws as revocations::read() does.
-  wire::revocations revoked() const;
-  /// Remembers them, durably.  Throws io_error.
-  void remember(const wire::revocations& revoked) const;
+  /// Throws as revocations::read() does.
+  wire::revocations revoked() const override;
+  void remember(const wire::revocations& revoked) const override;
 
  private:
   void read();

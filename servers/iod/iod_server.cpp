@@ -2,7 +2,6 @@
 
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 
 #include <algorithm>
 #include <atomic>
@@ -16,6 +15,7 @@
 
 #include "daemon/admission.hpp"
 #include "daemon/clock.hpp"
+#include "storage/node/local_node.hpp"
 
 namespace ooc::iod {
 
@@ -39,12 +39,12 @@ storage::local_node_options node_options(const iod_options& o) {
 
 }  // namespace
 
-iod_server::iod_server(asio::io_context& context, iod_options options)
+iod_server::iod_server(asio::io_context& context, iod_options options, std::shared_ptr<storage::served_node> node)
     : context_(context),
       options_(std::move(options)),
       incarnation_(wire::random_incarnation()),
       started_ns_(servers::unix_time_ns()),
-      node_(storage::open_local_node(options_.folder, node_options(options_))),
+      node_(node ? std::move(node) : storage::open_local_node(options_.folder, node_options(options_))),
       descriptions_(std::make_shared<fair_share>(for_descriptions(options_), small_description)),
       buffers_(std::make_shared<buffer_pool>(options_.memory - options_.memory / 4)),
       places_(std::make_shared<fair_share>(options_.max_connections, 1)),
@@ -189,7 +189,7 @@ asio::awaitable<void> iod_server::watch() {
 
 namespace {
 
-/// The boot of the host, and the device of the file system there.
+/// The boot of the host, and the device of the file system there; empty: no folder.
 std::string disk_of(const std::filesystem::path& folder) {
   struct ::stat st {};
   std::string boot;
@@ -208,15 +208,19 @@ wire::node_statistics iod_server::statistics() {
   s.running = load.running;
   s.buffer_bytes = buffers_->in_use();
   s.buffer_limit = buffers_->limit();
-  struct statvfs v {};
-  if (::statvfs(options_.folder.c_str(), &v) == 0) {
-    s.disk_bytes = std::uint64_t{v.f_blocks} * v.f_frsize;
-    s.disk_free = std::uint64_t{v.f_bavail} * v.f_frsize;
-    s.disk = disk_of(options_.folder);
+  try {
+    if (const auto space = node_->space()) {
+      s.disk_bytes = space->size;
+      s.disk_free = space->free;
+      s.disk = disk_of(options_.folder);
+    }
+  } catch (const io_error&) {
+    // A disk that is gone is said by what is read from it.
   }
   s.started_ns = started_ns_;
   s.version = OOCARRAY_VERSION;
   const lock_guard lock(mutex_);
+  if (options_.folder.empty()) s.disk = store_uuid_;  // all gateways of a store have the same
   s.clients = static_cast<std::uint64_t>(
       std::count_if(sessions_.begin(), sessions_.end(), [](const auto& x) { return x->welcomed(); }));
   return s;

@@ -26,7 +26,7 @@
 namespace ooc::iod {
 
 struct iod_options {
-  std::filesystem::path folder;                    ///< holds the stripe objects
+  std::filesystem::path folder;                    ///< holds the stripe objects; empty: they are in RADOS
   std::vector<std::string> listen;                 ///< addresses
   wire::key_ptr key;                               ///< the cluster's; empty: loopback and Unix sockets only
   wire::encryption frames = wire::encryption::on;  ///< of those who have proven their keys
@@ -41,7 +41,8 @@ struct iod_options {
 
 class iod_server final : public session_host {
  public:
-  iod_server(boost::asio::io_context& context, iod_options options);
+  /// `node`: null: that of the folder.
+  iod_server(boost::asio::io_context& context, iod_options options, std::shared_ptr<storage::served_node> node = {});
   /// After stop(), when the context has run out of work: waits for what is still being done.
   ~iod_server() override;
 
@@ -60,7 +61,7 @@ class iod_server final : public session_host {
 
   std::uint64_t incarnation() const noexcept { return incarnation_; }
 
-  storage::local_node& node() override { return *node_; }
+  storage::served_node& node() override { return *node_; }
   const std::shared_ptr<buffer_pool>& buffers() override { return buffers_; }
   const std::shared_ptr<fair_share>& descriptions() override { return descriptions_; }
   const std::shared_ptr<fair_share>& places() override { return places_; }
@@ -88,7 +89,7 @@ class iod_server final : public session_host {
   const iod_options options_;
   const std::uint64_t incarnation_;
   const std::uint64_t started_ns_;
-  std::shared_ptr<storage::local_node> node_;
+  std::shared_ptr<storage::served_node> node_;
   const std::shared_ptr<fair_share> descriptions_;
   const std::shared_ptr<buffer_pool> buffers_;
   const std::shared_ptr<fair_share> places_;

@@ -2,6 +2,7 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <memory>
 #include <thread>
 
 #include "daemon/command_line.hpp"
@@ -23,8 +24,11 @@ using strings = std::vector<std::string>;
 
 int run(int argc, char** argv) {
   servers::server_command_line line("ooc-iod", "Holds one node's stripe objects of the files of a store (ooc-metad).");
-  line.option()("folder", po::value<std::string>()->required(), "where the data are kept; made if missing or empty")(
-      "node", po::value<std::uint32_t>()->required(), "number of this node in the store, from 0")(
+  line.option()("folder", po::value<std::string>(), "where the data are kept; made if missing or empty")(
+      "backend", po::value<std::string>(),
+      "rados:POOL[/NAMESPACE]: in the place of a folder; this server is a gateway of a store in RADOS (Ceph), for "
+      "programs without a key of Ceph (ooc-metad --gateways)")("node", po::value<std::uint32_t>()->required(),
+                                                               "number of this node in the store, from 0")(
       "metad", po::value<std::string>()->default_value("127.0.0.1:7420"), "address of the metadata server")(
       "listen", po::value<strings>()->composing(),
       "ADDRESS:PORT, [IPv6]:PORT or unix:/PATH; several may be given, and clients spread over them "
@@ -46,7 +50,9 @@ int run(int argc, char** argv) {
   if (!line.parse(argc, argv)) return 0;
 
   iod::iod_options o;
-  o.folder = line.get<std::string>("folder");
+  if (line.has("folder") == line.has("backend"))
+    throw usage_error(errc::invalid_request, "give the folder with the data (--folder), or --backend rados:...");
+  if (line.has("folder")) o.folder = line.get<std::string>("folder");
   o.node = line.get<std::uint32_t>("node");
   o.listen = line.has("listen") ? line.get<strings>("listen") : strings{"127.0.0.1:0"};
   o.key = wire::find_server_key(line.get<std::string>("key"));
@@ -61,11 +67,15 @@ int run(int argc, char** argv) {
   if (o.memory < 4 << 20 || o.memory > std::uint64_t{1} << 40)
     throw usage_error(errc::invalid_request, "--memory is 4 MiB to 1 TiB");
 
-  iod::iod_folder folder(o.folder, o.node);
   servers::server_loop loop(threads);
-  iod::iod_server server(loop.context(), o);
-  if (!folder.store_uuid().empty()) server.set_store(folder.store_uuid(), folder.capability_key());
-  wire::revocations revoked = folder.revoked();
+  std::unique_ptr<iod::iod_home> home;
+  if (line.has("backend"))
+    home = iod::open_gateway(line.get<std::string>("backend"), o.node, [&](const std::string& why) { loop.fail(why); });
+  else
+    home = std::make_unique<iod::iod_folder>(o.folder, o.node);
+  iod::iod_server server(loop.context(), o, home->node());
+  if (const auto* key = home->capability_key()) server.set_store(home->store_uuid(), *key);
+  wire::revocations revoked = home->revoked();
   server.set_revoked(revoked);
   server.start();
   servers::metrics_endpoint metrics(loop.context(), [&] { return iod::metrics_of(server.statistics()); });
@@ -76,22 +86,22 @@ int run(int argc, char** argv) {
   r.key = o.key;
   r.frames = o.frames;
   r.node = o.node;
-  r.node_uuid = folder.uuid();
-  r.store_uuid = folder.store_uuid();
+  r.node_uuid = home->uuid();
+  r.store_uuid = home->store_uuid();
   r.addresses =
       servers::announced(line.has("announce") ? line.get<strings>("announce") : strings{}, server.addresses());
   r.incarnation = server.incarnation();
   r.name = "ooc-iod " + std::to_string(::getpid());
   servers::registration_events events;
   events.registered = [&](const servers::registered_store& store) {
-    folder.join(store.uuid, store.capability_key);
+    home->join(store.uuid, store.capability_key, store.nodes);
     server.set_store(store.uuid, store.capability_key);
   };
   events.revoked = [&](const wire::revocations& told) {
     if (!revoked.add(told)) return;  // nothing is taken back
     server.set_revoked(revoked);
     try {
-      folder.remember(revoked);
+      home->remember(revoked);
     } catch (const error& e) {  // a full disk is no reason to serve nobody
       spdlog::error("{}; which keys are revoked is known until this server ends", e.what());
     }

@@ -17,7 +17,7 @@
 #include "iod/buffer_pool.hpp"
 #include "iod/capability_check.hpp"
 #include "iod/requests_in_flight.hpp"
-#include "storage/node/local_node.hpp"
+#include "storage/service/served_node.hpp"
 #include "storage/wire/frame_stream.hpp"
 #include "storage/wire/greeting.hpp"
 #include "storage/wire/messages.hpp"
@@ -31,7 +31,7 @@ class session_host {
  public:
   virtual ~session_host() = default;
 
-  virtual storage::local_node& node() = 0;
+  virtual storage::served_node& node() = 0;
   /// Memory for transfers.
   virtual const std::shared_ptr<buffer_pool>& buffers() = 0;
   /// Memory for descriptions of requests, apart: what they wait for may be buffers.
@@ -68,7 +68,7 @@ class request_context : public std::enable_shared_from_this<request_context> {
   wire::frame_sender& sender() noexcept { return *sender_; }
   requests_in_flight& active() noexcept { return active_; }
   /// The node, for this client and as long as the connection lasts.
-  std::shared_ptr<storage::local_node> node() { return host_.node().on_behalf_of({number_, gone_.get_token()}); }
+  std::shared_ptr<storage::served_node> node() { return host_.node().on_behalf_of({number_, gone_.get_token()}); }
   /// The connection has ended: what has not begun is not to begin.
   void end() { gone_.request_stop(); }
 

@@ -37,6 +37,9 @@ int run(int argc, char** argv) {
       "database", po::value<std::string>(),
       "rados:POOL[/NAMESPACE]: the metadata are there, beside the bytes, in RADOS (Ceph), and the folder has only the "
       "server's keys; of several such servers one serves, and the others wait to take its place")(
+      "gateways", po::value<std::uint32_t>(),
+      "of a store in RADOS: programs reach it through so many I/O servers (ooc-iod --backend rados:...), and not by "
+      "keys of Ceph; kept with the store; 0: by keys of Ceph again")(
       "announce", po::value<std::vector<std::string>>()->composing(),
       "addresses that clients of a store in RADOS are told, if they differ from --listen")(
       "key", po::value<std::string>()->default_value(""),
@@ -74,6 +77,11 @@ int run(int argc, char** argv) {
   o.grace = seconds(line, "grace");
   o.capability_life = seconds(line, "capability-life");
   if (line.has("missing-node")) o.missing_nodes = line.get<std::vector<std::uint32_t>>("missing-node");
+  if (line.has("gateways")) {
+    o.gateways = line.get<std::uint32_t>("gateways");
+    if (!line.has("database") || *o.gateways > 1024)
+      throw usage_error(errc::invalid_request, "--gateways is for a store in RADOS (--database), and at most 1024");
+  }
   if (line.has("forget-node")) o.forget_node = line.get<std::uint32_t>("forget-node");
 
   // Made when it is our turn: until then a signal ends the process at once.

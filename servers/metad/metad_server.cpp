@@ -36,7 +36,7 @@ metad_server::metad_server(asio::io_context& context, metad_options options)
       calls_(
           folder_, options_.capability_life, options_.grace, [this](const client_key& c) { return clients_.alive(c); },
           [this](const client_key& c) { return clients_.described(c); }, options_.client_ends),
-      nodes_(calls_.database(), folder_.nodes()),
+      nodes_(calls_.database(), folder_.nodes(), folder_.has_gateways()),
       ticks_(context),
       listeners_(context, [this](std::shared_ptr<wire::stream_socket> s) { accepted(std::move(s)); }),
       places_(std::make_shared<servers::fair_share>(options_.max_connections, 1)),
@@ -203,6 +203,7 @@ std::string metad_server::cluster(const session& asker) const {
   pb::Cluster reply;
   reply.set_asker(asker.number());
   reply.set_store_uuid(folder_.store_uuid());
+  reply.set_gateways(folder_.has_gateways());
   const storage::node_list retired = storage::nodes_in(calls_.database(), storage::retired_key);
   for (const node_table::state& s : nodes_.states()) {
     pb::NodeState& n = *reply.add_nodes();

@@ -35,6 +35,7 @@ struct metad_options {
   /// must not reach the store's bytes any more then.
   std::function<void(const client_key&, bool)> client_ends;
   std::uint32_t nodes = 0;                         ///< 0: the folder must hold a store already
+  std::optional<std::uint32_t> gateways;           ///< of a store in RADOS; nothing: as many as it has
   storage::credentials owner;                      ///< of the root folder of a new store
   std::vector<std::string> listen;                 ///< addresses
   wire::key_ptr key;                               ///< the cluster's; empty: loopback and Unix sockets only

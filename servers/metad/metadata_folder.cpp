@@ -14,6 +14,7 @@
 #include "storage/namespace/metadata_schema.hpp"
 #include "storage/namespace/placement_rows.hpp"
 #include "storage/wire/capability.hpp"
+#include "storage/wire/secret_file.hpp"
 
 namespace ooc::metad {
 
@@ -47,11 +48,17 @@ metadata_folder::metadata_folder(fs::path folder, std::uint32_t nodes, storage::
 }
 
 metadata_folder::metadata_folder(fs::path folder, const database_elsewhere& elsewhere)
-    : folder_(std::move(folder)), elsewhere_(elsewhere.database), uuid_(elsewhere.store_uuid) {
+    : folder_(std::move(folder)),
+      elsewhere_(elsewhere.database),
+      uuid_(elsewhere.store_uuid),
+      nodes_(elsewhere.gateways) {
   lock_ = servers::lock_folder(folder_, "metadata server");
   if (fs::exists(folder_ / identity_name))
     refuse_folder(folder_.native(), "is that of a store of its own: give one for the keys of this server (--folder)");
   servers::close_to_others(folder_);
+  if (elsewhere.signing_key.empty()) return;
+  fs::remove(signing_key());  // which another server may have made anew
+  wire::write_secret_line(signing_key(), elsewhere.signing_key);
 }
 
 fs::path metadata_folder::database() const {
@@ -62,7 +69,7 @@ storage::sqlite::open_as metadata_folder::open_as() const noexcept {
   return elsewhere_.empty() ? storage::sqlite::open_as::existing : storage::sqlite::open_as::alone;
 }
 
-fs::path metadata_folder::signing_key() const { return folder_ / key_name; }
+fs::path signing_key_in(const fs::path& folder) { return folder / key_name; }
 
 fs::path metadata_folder::revoked() const { return folder_ / revoked_name; }
 

@@ -1,6 +1,6 @@
 // The folder of a metadata server: the database of the name space, the key that signs capabilities,
-// and the file `oocarray-metadata` that says which store they are of.  Of a store whose database is in RADOS only the
-// key is here.
+// and the file `oocarray-metadata` that says which store they are of.  Of a store whose database is in RADOS only a
+// copy of the key is here.
 //
 // It is made in steps that can be cut off anywhere: as long as `oocarray-metadata` is not there
 // under its name, the next start clears away what a cut-off one left (told by
@@ -21,7 +21,13 @@ namespace ooc::metad {
 struct database_elsewhere {
   std::string database;  ///< for sqlite::open_as::alone
   std::string store_uuid;
+  std::uint32_t gateways =
+      0;                    ///< I/O servers through which alone programs reach the store; 0: they reach it themselves
+  std::string signing_key;  ///< the line of the file signing_key_in(); empty: this server is the first, and makes it
 };
+
+/// The file with the secret half of the capabilities' key.
+std::filesystem::path signing_key_in(const std::filesystem::path& folder);
 
 class metadata_folder {
  public:
@@ -30,7 +36,7 @@ class metadata_folder {
   /// fewer nodes gets as many as are missing: new files lie on them, too, and those that are there stay where they are.
   /// Throws usage_error where it is something else, has more nodes, or is in use; io_error where it cannot be used.
   metadata_folder(std::filesystem::path folder, std::uint32_t nodes, storage::credentials owner);
-  /// The folder of a server of such a store, which has no I/O servers; made where it is missing.  Throws the same.
+  /// The folder of a server of such a store; made where it is missing.  Throws the same.
   metadata_folder(std::filesystem::path folder, const database_elsewhere& elsewhere);
 
   const std::string& store_uuid() const noexcept { return uuid_; }
@@ -38,8 +44,9 @@ class metadata_folder {
   std::filesystem::path database() const;
   /// How that is to be opened.
   storage::sqlite::open_as open_as() const noexcept;
-  /// The file with the secret half of the capabilities' key.
-  std::filesystem::path signing_key() const;
+  std::filesystem::path signing_key() const { return signing_key_in(folder_); }
+  /// Whether its nodes are gateways.
+  bool has_gateways() const noexcept { return !elsewhere_.empty() && nodes_ != 0; }
   /// The file with all revocations that the server has ever been told.
   std::filesystem::path revoked() const;
 

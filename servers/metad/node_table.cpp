@@ -5,6 +5,7 @@
 
 #include "oocarray/error.hpp"
 #include "storage/base/refuse.hpp"
+#include "storage/service/gateways.hpp"
 
 namespace ooc::metad {
 
@@ -32,8 +33,8 @@ std::vector<std::string> split(const std::string& text) {
 
 }  // namespace
 
-node_table::node_table(storage::sqlite::connection& database, std::uint32_t nodes)
-    : connection_(database), rows_(nodes) {
+node_table::node_table(storage::sqlite::connection& database, std::uint32_t nodes, bool gateways)
+    : connection_(database), gateways_(gateways), rows_(nodes) {
   connection_.execute(
       "CREATE TABLE IF NOT EXISTS node (id INTEGER PRIMARY KEY, uuid TEXT NOT NULL,"
       " addresses TEXT NOT NULL)");
@@ -45,6 +46,8 @@ node_table::node_table(storage::sqlite::connection& database, std::uint32_t node
     known.uuid = q.text(1);
     known.addresses = split(q.text(2));
   }
+  if (gateways_)
+    for (row& r : rows_) r.known.uuid = storage::gateway_uuid(r.known.node);
 }
 
 void node_table::keep(const node_registration& r) {
@@ -59,6 +62,9 @@ void node_table::require_right(const node_registration& r) const {
     if (a.empty() || a.size() > max_address || a.find_first_of(" \t\n") != a.npos)
       refuse(name + ": '" + a.substr(0, 50) + "' is not an address");
   const row& mine = rows_[r.node];
+  if (gateways_ && mine.known.uuid != r.uuid)
+    refuse(name + " of this store is a gateway to RADOS, and the server at " + r.addresses.front() +
+           " has a folder: start `ooc-iod --backend rados:...` in its place");
   if (!mine.known.uuid.empty() && mine.known.uuid != r.uuid)
     refuse(name + " has its stripe objects in folder " + mine.known.uuid + ", and the server at " +
            r.addresses.front() + " has another, " + r.uuid +
@@ -72,7 +78,8 @@ void node_table::require_right(const node_registration& r) const {
 }
 
 bool node_table::enlist(const node_registration& r, std::uint64_t connection) {
-  if (rows_.empty()) refuse("the bytes of this store are in RADOS: it has no I/O servers");
+  if (rows_.empty())
+    refuse("the bytes of this store are in RADOS, and it has no gateways: `ooc-metad --gateways` gives it some");
   if (r.node >= rows_.size())
     refuse("node " + std::to_string(r.node) + ": the store has nodes 0 to " + std::to_string(rows_.size() - 1));
   row& mine = rows_[r.node];
@@ -108,6 +115,7 @@ void node_table::set_missing(std::uint32_t node) {
 
 void node_table::forget(std::uint32_t node) {
   if (node >= rows_.size()) refuse("--forget-node " + std::to_string(node) + ": no such node");
+  if (gateways_) return;  // it has nothing that could be lost
   run(connection_, "DELETE FROM node WHERE id = ?", node);
   rows_[node] = {};
   rows_[node].known.node = node;

@@ -28,8 +28,8 @@ class node_table {
   static constexpr std::chrono::seconds silence_limit{10};
   using clock = std::chrono::steady_clock;
 
-  /// Has a table of its own in the database of the name space.
-  node_table(storage::sqlite::connection& database, std::uint32_t nodes);
+  /// Has a table of its own in the database of the name space.  `gateways`: the nodes are those of a store in RADOS.
+  node_table(storage::sqlite::connection& database, std::uint32_t nodes, bool gateways = false);
 
   /// Registers, or hears again, an I/O server whose connection is `connection` (any number that no
   /// other connection has).  True where it is news.  Throws usage_error for an index that the store
@@ -63,6 +63,7 @@ class node_table {
   void keep(const node_registration& r);
 
   storage::sqlite::connection& connection_;
+  const bool gateways_;
   std::vector<row> rows_;
 };
 

@@ -1,14 +1,12 @@
 #include "metad/rados_home.hpp"
 
-#include <string_view>
 #include <utility>
 
-#include "oocarray/error.hpp"
 #include "storage/base/durable_file.hpp"
-#include "storage/base/refuse.hpp"
 #include "storage/namespace/metadata_schema.hpp"
 #include "storage/rados/possession.hpp"
 #include "storage/rados/rados_url.hpp"
+#include "storage/wire/secret_file.hpp"
 
 namespace ooc::metad {
 
@@ -27,19 +25,20 @@ class possessed final : public rados_home {
 
 std::unique_ptr<rados_home> serve_from_rados(const std::string& url, metad_options options,
                                              const std::function<void(const metad_options&)>& start) {
-  constexpr std::string_view scheme = "rados:";
-  if (!url.starts_with(scheme))
-    refuse(errc::not_a_store, "--database " + url + ": write rados:POOL or rados:POOL/NAMESPACE");
-  const auto parsed = storage::parse_rados_url(std::string_view(url).substr(scheme.size()));
+  const auto parsed = storage::parse_rados_url("--database", url);
   auto mine = storage::rados_possession::take(
       storage::rados_pool::connect(parsed.where), {parsed.data, true, {}}, [&](const storage::rados_possession& p) {
         storage::make_metadata_database(p.database(), p.store().uuid, options.owner, 0755,
                                         storage::sqlite::open_as::alone);
-        options.elsewhere = {p.database(), p.store().uuid};
+        if (options.gateways) storage::set_gateways(*p.pool(), *options.gateways);
+        const auto signing_key = storage::find_signing_key(*p.pool());
+        options.elsewhere = {p.database(), p.store().uuid, storage::find_gateways(*p.pool()),
+                             signing_key.value_or(std::string())};
         options.client_ends = [&p](const client_key& client, bool lost) {
           p.end_client(storage::uuid_text(client), lost);
         };
         start(options);
+        if (!signing_key) storage::keep_signing_key(*p.pool(), wire::read_secret_line(signing_key_in(options.folder)));
       });
   return std::make_unique<possessed>(std::move(mine));
 }

@@ -1,11 +1,14 @@
 #!/bin/bash
-# A small cluster of Ceph on loopback, for tests:  ceph_cluster.sh up|down FOLDER
+# A small cluster of Ceph on loopback, for tests:  ceph_cluster.sh up FOLDER [MONITORS] | down FOLDER
 #
-# One monitor, one manager and three OSDs with 16 GiB each (in sparse files), that take about 1 GiB of memory; two copies of every object.
+# One monitor (a), or two (a and b), a manager and three OSDs with 16 GiB each (in sparse files), that take about 1 GiB of
+# memory; two copies of every object.
 # The pools are `ooc`, and for bytes alone `ooc-coded`, erasure coded.  The configuration is FOLDER/ceph.conf.  Each
 # daemon ends by itself after an hour.  Needs root, and the packages of `scripts/install-deps ceph`.
 set -euo pipefail
 folder=$2
+monitors=(a b)
+monitors=("${monitors[@]:0:${3:-1}}")
 
 down() {
   for file in "$folder"/*.pid; do
@@ -28,10 +31,14 @@ mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
 cd "$folder"
 port=$((20000 + RANDOM % 20000))
+declare -A addresses
+for i in "${!monitors[@]}"; do
+  addresses[${monitors[i]}]="[v2:127.0.0.1:$((port + 2 * i))/0,v1:127.0.0.1:$((port + 2 * i + 1))/0]"
+done
 cat > ceph.conf <<C
 [global]
 fsid = $(cat /proc/sys/kernel/random/uuid)
-mon host = [v2:127.0.0.1:$port/0,v1:127.0.0.1:$((port + 1))/0]
+mon host = $(IFS=' '; echo "${addresses[*]}")
 public network = 127.0.0.0/8
 auth cluster required = none
 auth service required = none
@@ -55,8 +62,8 @@ pid file = $folder/\$name.pid
 [client]
 log file =
 admin socket =
-[mon.a]
-mon data = $folder/mon.a
+[mon]
+mon data = $folder/mon.\$id
 [mgr.x]
 mgr data = $folder/mgr.x
 [osd]
@@ -64,10 +71,12 @@ osd data = $folder/osd.\$id
 C
 export CEPH_CONF=$folder/ceph.conf
 start() { setsid timeout 3600 "$@" --foreground </dev/null >>start.log 2>&1 & }
-monmaptool --create --fsid "$(sed -n 's/fsid = //p' ceph.conf)" \
-  --addv a "[v2:127.0.0.1:$port,v1:127.0.0.1:$((port + 1))]" monmap >/dev/null
-ceph-mon --mkfs -i a --monmap monmap >>start.log 2>&1
-start ceph-mon -i a
+monmaptool --create --fsid "$(sed -n 's/fsid = //p' ceph.conf)" monmap >/dev/null
+for i in "${monitors[@]}"; do monmaptool --addv "$i" "${addresses[$i]//\/0/}" monmap >/dev/null; done
+for i in "${monitors[@]}"; do
+  ceph-mon --mkfs -i "$i" --monmap monmap >>start.log 2>&1
+  start ceph-mon -i "$i"
+done
 mkdir mgr.x
 start ceph-mgr -i x
 making=()

@@ -36,7 +36,7 @@ class scarce_server final : public iod::session_host {
   }
   std::vector<std::string> addresses() const { return listeners_.addresses(); }
 
-  storage::local_node& node() override {
+  storage::served_node& node() override {
     if (short_of_memory) throw std::bad_alloc();
     return real_.node();
   }

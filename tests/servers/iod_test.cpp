@@ -25,9 +25,9 @@ shape_ptr with_capability(const shape_ptr& shape, capability_ptr t) {
   return s;
 }
 
-struct served_node {
-  explicit served_node(std::vector<std::string> listen = {"127.0.0.1:0"},
-                       std::chrono::milliseconds deadline = std::chrono::seconds(20))
+struct node_with_server {
+  explicit node_with_server(std::vector<std::string> listen = {"127.0.0.1:0"},
+                            std::chrono::milliseconds deadline = std::chrono::seconds(20))
       : iod(signer, folder.path(), std::move(listen)),
         node(open_remote_node(client_options(iod.addresses(), deadline))) {}
 
@@ -71,7 +71,7 @@ TEST_CASE("random operations through a server equal a plain array") {
 }
 
 TEST_CASE("a connection that has been welcomed is fenced, however soon") {
-  served_node s;
+  node_with_server s;
   const std::string address = s.iod.addresses().front();
   for (int i = 0; i < 500; ++i) {
     const auto client = wire::random_client_id();
@@ -97,7 +97,7 @@ TEST_CASE("a request of many parts arrives whole, through several addresses too"
   const std::string unix_address = "unix:" + (place.path() / "iod").string();
   for (const auto& listen :
        std::vector<std::vector<std::string>>{{"127.0.0.1:0"}, {unix_address}, {"127.0.0.1:0", "127.0.0.2:0"}}) {
-    served_node s(listen);
+    node_with_server s(listen);
     constexpr std::uint64_t size = 21'000'001;
     const auto shape = s.shape(3, size, {0, 2, 8192});
     REQUIRE_FALSE(create(*s.node, shape));
@@ -115,7 +115,7 @@ TEST_CASE("a request of many parts arrives whole, through several addresses too"
 }
 
 TEST_CASE("a server's refusal says what and why") {
-  served_node s;
+  node_with_server s;
   const auto shape = s.shape(5, 100000);
   REQUIRE_FALSE(create(*s.node, shape));
   bytes memory(100000);
@@ -145,7 +145,7 @@ TEST_CASE("a server's refusal says what and why") {
 }
 
 TEST_CASE("corruption on the server's disk is an error at the client, and only there") {
-  served_node s;
+  node_with_server s;
   const auto shape = s.shape(5, 400000);
   REQUIRE_FALSE(create(*s.node, shape));
   bytes data = pattern(400000), back(400000);

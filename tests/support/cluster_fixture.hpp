@@ -1,7 +1,9 @@
 // A served store in a temporary folder: the programs ooc-metad and, where asked for, ooc-iod, on
-// loopback ports that the system chose.
+// loopback ports that the system chose.  With "rados:POOL" in $OOC_TEST_GATEWAYS it is in RADOS, and the I/O servers
+// are its gateways.
 #pragma once
 
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,8 +27,14 @@ class cluster {
  public:
   explicit cluster(cluster_options o = {}) : options_(std::move(o)) {
     if (options_.keyed) wire::access_key::random()->write(key_file());
-    std::vector<std::string> a{
-        "--folder", (folder_ / "meta").string(), "--nodes", std::to_string(options_.nodes), "--log-level", "debug"};
+    std::vector<std::string> a{"--folder", (folder_ / "meta").string(), "--log-level", "debug"};
+    const std::string nodes = std::to_string(options_.nodes);
+    if (const char* const pool = std::getenv("OOC_TEST_GATEWAYS")) {
+      rados_ = std::string(pool) + "/" + folder_.path().filename().string();
+      a.insert(a.end(), {"--database", rados_, "--gateways", nodes});
+    } else {
+      a.insert(a.end(), {"--nodes", nodes});
+    }
     if (options_.keyed) a.insert(a.end(), {"--key", key_file()});
     a.insert(a.end(), options_.metad.begin(), options_.metad.end());
     metad_ = std::make_unique<server_process>(OOC_METAD, a, folder_ / "metad.log");
@@ -60,10 +68,14 @@ class cluster {
  private:
   void start_iod(std::uint32_t i) {
 #ifdef OOC_IOD
-    std::vector<std::string> a{"--folder",    (folder_ / ("node" + std::to_string(i))).string(),
-                               "--node",      std::to_string(i),
-                               "--metad",     metad_->address(),
-                               "--log-level", "debug"};
+    std::vector<std::string> a{rados_.empty() ? "--folder" : "--backend",
+                               rados_.empty() ? (folder_ / ("node" + std::to_string(i))).string() : rados_,
+                               "--node",
+                               std::to_string(i),
+                               "--metad",
+                               metad_->address(),
+                               "--log-level",
+                               "debug"};
     if (options_.keyed) a.insert(a.end(), {"--key", key_file()});
     a.insert(a.end(), options_.iod.begin(), options_.iod.end());
     iods_.push_back(std::make_unique<server_process>(OOC_IOD, a, folder_ / ("iod" + std::to_string(i) + ".log")));
@@ -74,6 +86,7 @@ class cluster {
 
   cluster_options options_;
   temporary_folder folder_;
+  std::string rados_;  // the store's URL there
   std::unique_ptr<server_process> metad_;
   std::vector<std::unique_ptr<server_process>> iods_;
 };

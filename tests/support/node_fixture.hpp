@@ -142,7 +142,7 @@ struct node_with_file {
   failure write(const request& r, const std::byte* from) { return testing::write(*node, shape, 0, r, from); }
 
   temporary_folder folder;
-  std::shared_ptr<local_node> node;
+  std::shared_ptr<served_node> node;
   shape_ptr shape;
 };
 

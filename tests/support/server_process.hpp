@@ -53,6 +53,13 @@ class server_process {
     ::kill(pid_, SIGTERM);
     return wait();
   }
+  /// It ends by itself; returns its exit status.
+  int wait() {
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    pid_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
   void start() {
     const auto before = log().size();
     const std::string listen = address_.empty() ? "127.0.0.1:0" : address_;
@@ -93,13 +100,6 @@ class server_process {
   }
 
  private:
-  int wait() {
-    int status = 0;
-    ::waitpid(pid_, &status, 0);
-    pid_ = -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  }
-
   void wait_until_listening(std::size_t log_before) {
     const std::string words = "listening on ";
     bool listening = false;

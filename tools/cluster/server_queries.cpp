@@ -6,6 +6,7 @@
 
 #include "oocarray/error.hpp"
 #include "storage/client/metadata_connection.hpp"
+#include "storage/store/rados_store.hpp"
 #include "storage/store/remote_store.hpp"
 #include "storage/store/store_url.hpp"
 
@@ -94,7 +95,8 @@ storage::remote_metadata metadata_client(const std::string& address, const asker
 }  // namespace
 
 asker asker::of(const std::string& url, const std::string& key_file) {
-  return with_key(key_file, storage::options_of(storage::parse_store_url(url)).encrypt);
+  const storage::store_url parsed = storage::parse_store_url(url);
+  return with_key(key_file, parsed.scheme != "ooc" || storage::options_of(parsed).encrypt);
 }
 
 asker asker::with_key(const std::string& key_file, bool encrypt) {
@@ -108,6 +110,7 @@ asker asker::with_key(const std::string& key_file, bool encrypt) {
 
 std::string metadata_address(const std::string& url) {
   const storage::store_url parsed = storage::parse_store_url(url);
+  if (parsed.scheme == "rados") return storage::rados_server_address(parsed);
   if (parsed.scheme != "ooc")
     throw usage_error(errc::not_a_store, "store '" + url + "' has no servers to ask; write ooc://HOST:PORT");
   return storage::server_address_of(parsed);

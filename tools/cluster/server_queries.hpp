@@ -25,7 +25,8 @@ struct asker {
   static asker of(const std::string& url, const std::string& key_file);
 };
 
-/// "ooc://head:7420/" -> "head:7420".  Throws usage_error where it is not such a URL.
+/// "ooc://head:7420/" -> "head:7420"; of a store in RADOS, which says it, that of its metadata server.  Throws
+/// usage_error where there are no servers, io_error where RADOS does not answer.
 std::string metadata_address(const std::string& url);
 
 /// A server that was asked for a sign of life.

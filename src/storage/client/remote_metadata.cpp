@@ -49,6 +49,7 @@ cluster_info remote_metadata::cluster(std::optional<std::chrono::milliseconds> w
   cluster_info info;
   info.store_uuid = m.store_uuid();
   info.asker = m.asker();
+  info.gateways = m.gateways();
   for (const pb::NodeState& n : m.nodes()) {
     node_info& one = info.nodes.emplace_back();
     one.addresses.assign(n.addresses().begin(), n.addresses().end());

@@ -60,6 +60,7 @@ struct cluster_info {
   std::string store_uuid;
   std::vector<node_info> nodes;  ///< all of the store, in order
   std::uint64_t asker = 0;       ///< the number of the connection that asked: no other one has it
+  bool gateways = false;         ///< the nodes are gateways of a store in RADOS (gateways.hpp)
 };
 
 /// Statistics of a metadata server, in its own words.

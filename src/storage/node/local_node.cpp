@@ -58,7 +58,7 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
     op->done(op->result);
   }
 
-  local_node::load present_load() const {
+  served_node::load present_load() const {
     const lock_guard lock(mutex_);
     return {waiting(), running_};
   }
@@ -275,7 +275,7 @@ class reader_in_calling_thread final : public immediate_reader {
   const std::uint32_t stripe_index_;
 };
 
-class local_io_service final : public local_node {
+class local_io_service final : public served_node {
  public:
   local_io_service(const std::filesystem::path& folder, const local_node_options& options)
       : pool_(std::make_shared<thread_pool>(folder, options)) {}
@@ -289,7 +289,7 @@ class local_io_service final : public local_node {
       new std::shared_ptr<thread_pool>(pool_);  // a forked child has none of the threads: leave them be
   }
 
-  std::shared_ptr<local_node> on_behalf_of(request_origin origin) override {
+  std::shared_ptr<served_node> on_behalf_of(request_origin origin) override {
     return std::make_shared<local_io_service>(*this, std::move(origin));
   }
   load present_load() const override { return pool_->present_load(); }
@@ -356,7 +356,7 @@ class local_io_service final : public local_node {
 
 }  // namespace
 
-std::shared_ptr<local_node> open_local_node(const std::filesystem::path& folder, const local_node_options& options) {
+std::shared_ptr<served_node> open_local_node(const std::filesystem::path& folder, const local_node_options& options) {
   if (options.workers == 0 || options.staging == 0 || options.staging % (64 << 10) != 0)
     throw usage_error(errc::invalid_request,
                       "a local node needs at least one worker and a staging size that is a multiple "

@@ -62,14 +62,8 @@ failure node_messages::damaged(const operation& op, const std::string& why) {
   return with_cause(errc::corrupt, subject(folder_, op) + ", " + why);
 }
 
-// A claim that began later was given to somebody else: what the one who lost his has in memory may be older than what
-// is here.
 failure node_messages::lost_claim(const operation& op) {
-  if (op.target->holds(op.file->claim)) return {};
-  return failed(op, ESTALE,
-                "another process has opened the file for writing since this one did: this one was out of touch with "
-                "the metadata server for longer than the grace period (`ooc-metad --grace`), which ended its claim to "
-                "write the file; what it has not stored yet is lost; open the file again");
+  return op.target->holds(op.file->claim) ? failure{} : failed(op, ESTALE, claim_has_ended);
 }
 
 failure node_messages::was_cut_off(const operation& op) {

@@ -120,7 +120,7 @@ failure node_operations::create(operation& op, bool durably) {
   h.set_identity(identity(op));
   h.chunks = chunks;
   h.generation = f.generation;
-  h.end_claims_before(f.claim);
+  h.claims.end_before(f.claim);
   if (f.cut) h.cuts = f.cuts;
   if (f.commits) {
     h.required = checksum_header::two_sides;

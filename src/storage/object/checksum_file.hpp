@@ -27,8 +27,8 @@
 #include <span>
 
 #include "storage/base/file_descriptor.hpp"
+#include "storage/layout/claim_fence.hpp"
 #include "storage/layout/crc32c.hpp"
-#include "storage/layout/file_shape.hpp"
 #include "storage/object/object_identity.hpp"
 
 namespace ooc::storage {
@@ -80,10 +80,7 @@ struct checksum_header {
   /// With size_unsynced: the stripe object was made, or its size changed, since the last sync, and at every moment
   /// since then it had at least so many chunks.  A loss of power may have taken the others.
   std::uint64_t synced_chunks = 0;
-  /// A writer whose claim began at an earlier generation than this is refused: one that writes alone, and one that
-  /// writes together with others.  See write_claim.
-  std::uint64_t alone_since = 0;
-  std::uint64_t together_since = 0;
+  claim_fence claims;  ///< writers whose claims have ended are refused
   /// A client that states fewer does not know that the file has been cut off; see file_shape::cuts.  0: it was not.
   std::uint64_t cuts = 0;
   /// With two_sides: what is written now comes after this commit, so earlier ones can be read no longer.
@@ -97,15 +94,6 @@ struct checksum_header {
   /// All of it survives a loss of power, from its first sync on.
   bool is_durable() const noexcept { return unsynced == boot_id{} && (flags & synced_once) != 0; }
   object_identity identity() const noexcept { return {store, id, stripe_index, sn, nn, sf, fill_bytes, fill_sum}; }
-  /// Ends the claims that one that begins now does not go together with.  True where that changes something.
-  bool end_claims_before(const write_claim& c) noexcept {
-    const std::uint64_t alone = std::max(alone_since, c.since);
-    const std::uint64_t together = c.alone ? std::max(together_since, c.since) : together_since;
-    const bool changed = alone != alone_since || together != together_since;
-    alone_since = alone;
-    together_since = together;
-    return changed;
-  }
   void set_identity(const object_identity& s) noexcept {
     store = s.store;
     id = s.id;
@@ -123,7 +111,7 @@ static_assert(sizeof(checksum_header) == 512 && offsetof(checksum_header, unsync
               offsetof(checksum_header, store) == 56 && offsetof(checksum_header, stripe_index) == 72 &&
               offsetof(checksum_header, required) == 84 && offsetof(checksum_header, sf) == 88 &&
               offsetof(checksum_header, generation) == 104 && offsetof(checksum_header, codec) == 120 &&
-              offsetof(checksum_header, synced_chunks) == 144 && offsetof(checksum_header, alone_since) == 152 &&
+              offsetof(checksum_header, synced_chunks) == 144 && offsetof(checksum_header, claims) == 152 &&
               offsetof(checksum_header, cuts) == 168 && offsetof(checksum_header, commit) == 176 &&
               offsetof(checksum_header, writes_since) == 184 && offsetof(checksum_header, reserved) == 192);
 

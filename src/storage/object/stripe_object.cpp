@@ -97,8 +97,8 @@ int stripe_object::open(const node_folder& folder, const object_identity& who, b
   if (read_only == 0 && (h.flags & checksum_header::power_lost) != 0 && h.chunks < chunks)
     if (const int e = s->restore_size(chunks)) return e;
   s->generation_ = h.generation;
-  s->alone_since_ = h.alone_since;
-  s->together_since_ = h.together_since;
+  s->alone_since_ = h.claims.alone_since;
+  s->together_since_ = h.claims.together_since;
   if (s->sides_ && object_sides::is_behind(h)) s->sides_.expect_roll_back();
   out = std::move(s);
   return 0;
@@ -207,20 +207,20 @@ int stripe_object::advance(std::uint64_t generation, const write_claim& begins, 
   if (const int e = read_header(h)) return e;
   if (h.generation == 1 && generation > 1)
     if (const int e = settle_as_durable()) return e;
-  const bool ends_claims = h.end_claims_before(begins);
+  const bool ends_claims = h.claims.end_before(begins);
   if ((h.generation == generation || generation_ == generation) && !ends_claims && !ends_writes) {
     generation_ = generation;
     return 0;
   }
   const int error = change_header([&](checksum_header& now) {
     now.generation = generation;
-    now.end_claims_before(begins);
+    now.claims.end_before(begins);
     if (ends_writes) now.writes_since = generation + 1;
   });
   if (error != 0) return error;
   generation_ = generation;
-  alone_since_ = h.alone_since;
-  together_since_ = h.together_since;
+  alone_since_ = h.claims.alone_since;
+  together_since_ = h.claims.together_since;
   return 0;
 }
 

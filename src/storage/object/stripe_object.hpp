@@ -54,9 +54,7 @@ class stripe_object {
   /// so far.
   int advance(std::uint64_t generation, const write_claim& begins, bool ends_writes = false);
   /// False where a claim that does not go together with it has begun since.
-  bool holds(const write_claim& c) const noexcept {
-    return c.since == 0 || c.since >= (c.alone ? alone_since_ : together_since_);
-  }
+  bool holds(const write_claim& c) const noexcept { return claim_fence{alone_since_, together_since_}.holds(c); }
 
   int data() const noexcept { return data_.load(std::memory_order_acquire); }
   /// True while data() bypasses the page cache: memory must then be aligned to 4096 bytes.

@@ -10,14 +10,9 @@
 
 #include "storage/object/io_worker.hpp"
 #include "storage/object/sides.hpp"
+#include "storage/service/served_node.hpp"
 
 namespace ooc::storage {
-
-/// The side that finds out whether the bytes are good.
-enum class checking {
-  here,       ///< every chunk is compared with its checksum
-  by_caller,  ///< whole chunks are delivered with their checksum, for the caller to compare
-};
 
 /// A chunk whose bytes match none of its checksums.
 struct bad_chunk {

@@ -2,10 +2,12 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <sstream>
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "oocarray/error.hpp"
 #include "storage/base/durable_file.hpp"
@@ -25,6 +27,10 @@ constexpr const char* owner_object = "oocarray-owner";
 constexpr const char* server_object = "oocarray-server";
 constexpr const char* database_name = "metadata.sqlite";
 constexpr const char* opening_lock = "opening";
+constexpr const char* gateways_object = "oocarray-gateways";
+constexpr const char* signing_key_object = "oocarray-signing-key";
+constexpr std::string_view client_prefix = "oocarray-client.";
+constexpr std::string_view gateway_prefix = "oocarray-gateway.";
 
 constexpr std::string_view begin_of_description = "oocarray store in RADOS 1\n";
 
@@ -33,7 +39,8 @@ constexpr std::chrono::seconds longest_opening = 30s;
 
 std::string name_of(const rados_pool& pool) { return "store '" + pool.where().name() + "'"; }
 
-std::string client_object(const std::string& number) { return "oocarray-client." + number; }
+std::string client_object(const std::string& number) { return std::string(client_prefix) + number; }
+std::string gateway_object(std::uint32_t number) { return std::string(gateway_prefix) + std::to_string(number); }
 
 std::string value_of(const std::string& text, const std::string& key) {
   const auto at = text.find("\n" + key + " ");
@@ -61,22 +68,38 @@ void wait_for(const rados_pool& pool, std::optional<std::chrono::seconds> most, 
   }
 }
 
+/// By its lock of an object one process at a time takes the metadata, or another place.
 class opening {
  public:
-  opening(const rados_pool& pool, std::optional<std::chrono::seconds> patience) : pool_(pool) {
+  opening(const rados_pool& pool, std::string object, std::optional<std::chrono::seconds> patience)
+      : pool_(pool), object_(std::move(object)) {
     wait_for(pool, patience ? std::optional(*patience + longest_opening) : patience, [&] {
-      return pool.try_lock(opening_object, opening_lock, longest_opening)
+      return pool.try_lock(object_, opening_lock, longest_opening)
                  ? std::string()
-                 : "about to open it: " + pool.lockers(opening_object, opening_lock);
+                 : "about to open it: " + pool.lockers(object_, opening_lock);
     });
   }
-  ~opening() { pool_.unlock(opening_object, opening_lock); }
+  ~opening() { pool_.unlock(object_, opening_lock); }
   opening(const opening&) = delete;
   opening& operator=(const opening&) = delete;
 
  private:
   const rados_pool& pool_;
+  const std::string object_;
 };
+
+/// Who is at the address that the object has, if it is another process, will not touch the store any more; what it has
+/// sent may still be on its way.  (An object that is only locked has none.)
+void shut_out_of(const rados_pool& pool, const std::string& object) {
+  const std::string before = pool.get(object).value_or("");
+  if (!before.empty() && before != pool.address()) pool.shut_out(before);
+}
+
+/// From now on this process has the place that the object says the holder of.
+void take_place(const rados_pool& pool, const std::string& object) {
+  shut_out_of(pool, object);
+  pool.put(object, pool.address());
+}
 
 rados_description find_or_make(const rados_pool& pool, const rados_possession::wish& w) {
   if (const auto d = find_description(pool)) return *d;
@@ -130,14 +153,12 @@ std::shared_ptr<rados_possession> rados_possession::take(const std::shared_ptr<r
         refuse(errc::busy, name_of(*pool) + ": a metadata server has its metadata now");
       return holder;
     });
-    alone.emplace(*pool, w.patience);
+    alone.emplace(*pool, opening_object, w.patience);
   } while (has_rados_metadata(*pool));
   mine->store_ = find_or_make(*pool, w);
   mine->database_ = use_rados_database(*pool, database_name);
   open(*mine);
-  // What a process that was killed has sent may still be on its way to its files.
-  if (const auto before = pool->get(owner_object); before && *before != pool->address()) pool->shut_out(*before);
-  pool->put(owner_object, pool->address());
+  take_place(*pool, owner_object);
   pool->remove(server_object);  // of one that has died
   mine->taken_ = true;
   return mine;
@@ -160,13 +181,62 @@ void rados_possession::publish(const std::vector<std::string>& addresses) const 
 }
 
 void rados_possession::end_client(const std::string& number, bool lost) const {
-  if (lost)
-    if (const auto address = pool_->get(client_object(number))) pool_->shut_out(*address);
+  if (lost) shut_out_of(*pool_, client_object(number));
   pool_->remove(client_object(number));
 }
 
 void introduce_client(const rados_pool& pool, const std::string& number) {
   pool.put(client_object(number), pool.address());
 }
+
+std::uint32_t find_gateways(const rados_pool& pool) {
+  const auto text = pool.get(gateways_object);
+  return text ? static_cast<std::uint32_t>(std::stoul(*text)) : 0;
+}
+
+void set_gateways(const rados_pool& pool, std::uint32_t count) {
+  if (count == find_gateways(pool)) return;
+  if (count == 0)
+    pool.remove(gateways_object);
+  else
+    pool.put(gateways_object, std::to_string(count));
+  std::vector<std::string> places;
+  pool.for_each_object([&](const std::string& object) {
+    if (object.starts_with(client_prefix) || object.starts_with(gateway_prefix)) places.push_back(object);
+    return true;
+  });
+  for (const std::string& object : places) {
+    shut_out_of(pool, object);
+    pool.remove(object);
+  }
+}
+
+rados_description take_gateway(const rados_pool& pool, std::uint32_t number) {
+  const auto store = find_description(pool);
+  if (!store) refuse(errc::not_a_store, name_of(pool) + ": there is none yet; `ooc-metad --database` makes one");
+  const std::string object = gateway_object(number);
+  const opening alone(pool, object, rados_possession::after_death);
+  if (const auto all = find_gateways(pool); number >= all)
+    refuse(errc::not_a_store, name_of(pool) + " has " + (all == 0 ? "no" : std::to_string(all)) +
+                                  " gateways, counted from 0, and none with number " + std::to_string(number) +
+                                  ": `ooc-metad --gateways` says how many there are to be");
+  take_place(pool, object);
+  return *store;
+}
+
+std::string who_took_gateway(const rados_pool& pool, std::uint32_t number) {
+  const std::string another = name_of(pool) + ": another process has become its gateway " + std::to_string(number) +
+                              ", or it has another number of gateways by now";
+  try {
+    return pool.get(gateway_object(number)) == pool.address() ? std::string() : another;
+  } catch (const io_error& e) {
+    if (e.code() == std::error_code(ESHUTDOWN, std::generic_category())) return another;
+    throw;
+  }
+}
+
+std::optional<std::string> find_signing_key(const rados_pool& pool) { return pool.get(signing_key_object); }
+
+void keep_signing_key(const rados_pool& pool, const std::string& key) { pool.put(signing_key_object, key); }
 
 }  // namespace ooc::storage

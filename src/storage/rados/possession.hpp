@@ -6,6 +6,9 @@
 //     oocarray-owner            the address of who has it: the next one shuts it out, where it ended and gave nothing back
 //     oocarray-server           the addresses of the metadata server that has it, for clients; without it there is none
 //     oocarray-client.NUMBER    the address of a client of that server: shut out when the server takes it for lost
+//     oocarray-gateways         how many gateways the store has; without it none, and programs reach the bytes themselves
+//     oocarray-gateway.NUMBER   the address of a gateway: shut out by the one that takes its place
+//     oocarray-signing-key      what metadata servers sign capabilities with
 //
 // docs/disk-format.md, "Stores in RADOS", has what is in them.
 #pragma once
@@ -83,5 +86,23 @@ class rados_possession {
 
 /// Before a client of a server first touches the store.
 void introduce_client(const rados_pool& pool, const std::string& number);
+
+/// The number of gateways through which alone the store is reached; 0: programs reach it themselves.
+std::uint32_t find_gateways(const rados_pool& pool);
+
+/// The number from now on.  Where it was another one, whoever has reached the store's bytes until now is shut out:
+/// gateways, which keep the files apart by their number, and programs.  By who has the metadata.
+void set_gateways(const rados_pool& pool, std::uint32_t count);
+
+/// Has gateway `number` from now on: who had it before is shut out.  Throws usage_error (errc::not_a_store) where there
+/// is no store, or it has no such gateway.
+rados_description take_gateway(const rados_pool& pool, std::uint32_t number);
+
+/// Why this process, which has taken it, is gateway `number` no more; empty: it is.  Throws io_error.
+std::string who_took_gateway(const rados_pool& pool, std::uint32_t number);
+
+/// The key that the store's metadata servers share; nothing where the first is still to make it.
+std::optional<std::string> find_signing_key(const rados_pool& pool);
+void keep_signing_key(const rados_pool& pool, const std::string& key);
 
 }  // namespace ooc::storage

@@ -18,9 +18,9 @@ namespace ooc::storage {
 
 namespace {
 
-class rados_node final : public io_service {
+class node_in_pool final : public rados_node {
  public:
-  explicit rados_node(const std::shared_ptr<rados_pool>& pool)
+  explicit node_in_pool(const std::shared_ptr<rados_pool>& pool)
       : state_(std::make_shared<rados_node_state>(pool)), snapshots_(std::make_shared<file_snapshots>(pool)) {}
 
   std::string name() const override { return state_->pool->where().name(); }
@@ -31,7 +31,7 @@ class rados_node final : public io_service {
   void answer(node_call call, completion done) override {
     switch (call.kind) {
       case io_kind::read:
-      case io_kind::write: return transfer(call, std::move(done));
+      case io_kind::write: return transfer_request(call, std::move(done));
       case io_kind::sync: state_->own.add(&io_stats::syncs, 1); return done({});  // it is durable already
       case io_kind::permit:
       case io_kind::trim: return done({});  // a commit gives back the snapshot of the one before
@@ -49,6 +49,23 @@ class rados_node final : public io_service {
       case io_kind::prepare:
       case io_kind::roll_back: return post(commits_, run_upkeep(call), std::move(done));
     }
+  }
+
+  void transfer(io_kind kind, const shape_ptr& file, std::vector<region> regions, std::byte* memory,
+                completion done) override {
+    if (!file->commits || (kind == io_kind::read && !file->at_commit))
+      return carry_out(state_, kind, file, regions, memory, std::move(done));
+    if (const auto objects = snapshots_->cached(*file))
+      return carry_out(std::make_shared<rados_node_state>(objects, state_), kind, file, regions, memory,
+                       std::move(done));
+    // The first writes after a commit wait for it to be said that there are some, one after another.
+    auto opened = std::make_shared<std::shared_ptr<rados_pool>>();
+    post(
+        commits_, [opened, snapshots = snapshots_, file] { return *opened = snapshots->open(*file), failure{}; },
+        [this_state = state_, opened, kind, file, regions = std::move(regions), memory, done](const failure& why) {
+          if (why) return done(why);
+          carry_out(std::make_shared<rados_node_state>(*opened, this_state), kind, file, regions, memory, done);
+        });
   }
 
  private:
@@ -71,41 +88,28 @@ class rados_node final : public io_service {
     });
   }
 
-  void transfer(const node_call& call, completion done) {
+  void transfer_request(const node_call& call, completion done) {
     const file_shape& f = *call.file;
-    const bool reads = call.kind == io_kind::read;
     // Where it has been cut off there is the fill value.
-    if (call.wanted->file_end() > f.size && !(reads && f.cuts != 0))
+    if (call.wanted->file_end() > f.size && !(call.kind == io_kind::read && f.cuts != 0))
       return done(state_->refused(call.kind, f,
                                   "the request ends at byte " + std::to_string(call.wanted->file_end()) +
                                       ", the file at " + std::to_string(f.size)));
-    if (!f.commits || (reads && !f.at_commit)) return carry_out(state_, call, std::move(done));
-    if (const auto objects = snapshots_->cached(f)) return carry_out_on(objects, call, std::move(done));
-    // The first writes after a commit wait for it to be said that there are some, one after another.
-    auto opened = std::make_shared<std::shared_ptr<rados_pool>>();
-    post(
-        commits_, [opened, snapshots = snapshots_, call] { return *opened = snapshots->open(*call.file), failure{}; },
-        [this_state = state_, opened, call, done](const failure& why) {
-          if (why) return done(why);
-          carry_out(std::make_shared<rados_node_state>(*opened, this_state), call, done);
-        });
-  }
-
-  void carry_out_on(const std::shared_ptr<rados_pool>& objects, const node_call& call, completion done) {
-    carry_out(std::make_shared<rados_node_state>(objects, state_), call, std::move(done));
-  }
-
-  static void carry_out(const rados_node_ptr& node, const node_call& call, completion done) {
-    const file_shape& f = *call.file;
-    const bool reads = call.kind == io_kind::read;
     std::vector<region> regions;
     object_regions(*call.wanted, f.striping, call.stripe_index, regions);
+    transfer(call.kind, call.file, std::move(regions), call.memory, std::move(done));
+  }
+
+  /// `node`: that reaches the file's objects as it is to.
+  static void carry_out(const rados_node_ptr& node, io_kind kind, const shape_ptr& file,
+                        const std::vector<region>& regions, std::byte* memory, completion done) {
+    const bool reads = kind == io_kind::read;
     node->counters().add(reads ? &io_stats::read_requests : &io_stats::write_requests, 1);
     node->counters().add(reads ? &io_stats::read_regions : &io_stats::write_regions, node_runs(regions));
-    if (f.at_commit) done = if_kept(node, call.file, std::move(done));
-    if (reads) return read_regions(node, call.file, regions, call.memory, std::move(done));
-    if (overlap(regions)) return done(node->refused(call.kind, f, "regions of the request overlap in the file"));
-    write_regions(node, call.file, regions, call.memory, std::move(done));
+    if (file->at_commit) done = if_kept(node, file, std::move(done));
+    if (reads) return read_regions(node, file, regions, memory, std::move(done));
+    if (overlap(regions)) return done(node->refused(kind, *file, "regions of the request overlap in the file"));
+    write_regions(node, file, regions, memory, std::move(done));
   }
 
   /// After a read of a commit: its snapshot was there until then.
@@ -139,8 +143,8 @@ class rados_node final : public io_service {
 
 }  // namespace
 
-std::shared_ptr<io_service> make_rados_node(std::shared_ptr<rados_pool> pool) {
-  return std::make_shared<rados_node>(std::move(pool));
+std::shared_ptr<rados_node> make_rados_node(std::shared_ptr<rados_pool> pool) {
+  return std::make_shared<node_in_pool>(std::move(pool));
 }
 
 }  // namespace ooc::storage

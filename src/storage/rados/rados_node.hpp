@@ -11,14 +11,16 @@
 //
 // No two programs whose claims of a file exclude each other reach this at a time: who lost his claim without knowing
 // has been shut out of the cluster (rados_pool::shut_out()).  So generations and claims of a file_shape do not count
-// here, but `cuts` do.
+// here, but `cuts` do.  A gateway_node, which has others' requests carried out, looks at both before.
 //
 // Threads: any.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
+#include "storage/layout/regions.hpp"
 #include "storage/rados/rados_pool.hpp"
 #include "storage/service/io_service.hpp"
 
@@ -32,6 +34,13 @@ constexpr std::uint64_t object_bytes(std::uint64_t sf) noexcept {
 /// Clusters refuse larger objects.
 inline constexpr std::uint64_t most_object_bytes = 64 << 20;
 
-std::shared_ptr<io_service> make_rados_node(std::shared_ptr<rados_pool> pool);
+class rados_node : public io_service {
+ public:
+  /// A read or write of these regions of the file, sorted, that end where it does or before.
+  virtual void transfer(io_kind kind, const shape_ptr& file, std::vector<region> regions, std::byte* memory,
+                        completion done) = 0;
+};
+
+std::shared_ptr<rados_node> make_rados_node(std::shared_ptr<rados_pool> pool);
 
 }  // namespace ooc::storage

@@ -39,4 +39,11 @@ rados_url parse_rados_url(std::string_view rest) {
   return url;
 }
 
+rados_url parse_rados_url(const std::string& option, std::string_view url) {
+  constexpr std::string_view scheme = "rados:";
+  if (!url.starts_with(scheme))
+    refuse(errc::not_a_store, option + " " + std::string(url) + ": write rados:POOL or rados:POOL/NAMESPACE");
+  return parse_rados_url(url.substr(scheme.size()));
+}
+
 }  // namespace ooc::storage

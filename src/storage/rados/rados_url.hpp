@@ -18,5 +18,7 @@ struct rados_url {
 
 /// `rest`: what follows "rados:".  Throws usage_error (errc::not_a_store).
 rados_url parse_rados_url(std::string_view rest);
+/// The same of the whole URL, which the option `option` of a server has.
+rados_url parse_rados_url(const std::string& option, std::string_view url);
 
 }  // namespace ooc::storage

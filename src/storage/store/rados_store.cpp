@@ -10,6 +10,7 @@
 #include "storage/base/durable_file.hpp"
 #include "storage/base/file_access.hpp"
 #include "storage/base/mutex.hpp"
+#include "storage/base/refuse.hpp"
 #include "storage/client/remote_metadata.hpp"
 #include "storage/namespace/local_metadata.hpp"
 #include "storage/namespace/metadata_schema.hpp"
@@ -26,6 +27,13 @@ namespace {
 /// RADOS takes 20 s to see that an OSD is gone, and 30 s that who had the metadata is.
 constexpr std::chrono::milliseconds usual_deadline_of_rados{90'000};
 
+[[noreturn]] void refuse_for_gateways(const rados_pool& pool) {
+  const auto servers = find_rados_server(pool);
+  refuse(errc::not_a_store, "store '" + pool.where().name() + "' is reached through gateways: open ooc://" +
+                                (servers.empty() ? "HOST:PORT of its metadata server" : servers.front()) +
+                                "; `ooc-metad --gateways 0` lets keys of Ceph open it again");
+}
+
 /// The database of a store, which this process has until the pointer goes.
 class possessed_metadata final : public local_metadata {
  public:
@@ -40,6 +48,7 @@ std::shared_ptr<store_core> open_alone(const std::shared_ptr<rados_pool>& pool, 
   const credentials who{::geteuid(), ::getegid(), further_groups()};
   const auto mine =
       rados_possession::take(pool, {data, create, rados_possession::after_death}, [&](const rados_possession& p) {
+        if (find_gateways(*pool) != 0) refuse_for_gateways(*pool);
         make_metadata_database(p.database(), p.store().uuid, who, 0755, sqlite::open_as::alone);
         metadata = std::make_shared<possessed_metadata>(p, who);
       });
@@ -67,9 +76,12 @@ std::shared_ptr<store_core> open_beside_others(const std::shared_ptr<rados_pool>
   m.address = m.lookup();
   introduce_client(*pool, uuid_text(m.client.id));
   auto metadata = std::make_shared<remote_metadata>(m);
-  const std::uint64_t number = metadata->cluster().asker;
-  auto core = std::make_shared<store_core>(pool->where().name(), d.uuid, std::move(metadata),
-                                           striped_file::nodes{make_rados_node(pool->other_pool(d.data))}, number);
+  // From before this process was introduced the server may have had gateways, and not shut it out.
+  const cluster_info cluster = metadata->cluster();
+  if (cluster.gateways) refuse_for_gateways(*pool);
+  auto core =
+      std::make_shared<store_core>(pool->where().name(), d.uuid, std::move(metadata),
+                                   striped_file::nodes{make_rados_node(pool->other_pool(d.data))}, cluster.asker);
   core->sweep();
   return core;
 }
@@ -86,6 +98,7 @@ std::shared_ptr<store_core> open_rados_store(const store_url& url, const store_o
   const lock_guard lock(one_at_a_time);
   if (auto open = open_ones[key].lock()) return open;
   const auto pool = rados_pool::connect(where);
+  if (find_gateways(*pool) != 0) refuse_for_gateways(*pool);
   // Who had the metadata may have died, and nobody have them now.
   const auto is_served = [&] { return !find_rados_server(*pool).empty() && has_rados_metadata(*pool); };
   const auto beside_others = [&] { return open_beside_others(pool, find_description(*pool).value(), options); };
@@ -99,6 +112,15 @@ std::shared_ptr<store_core> open_rados_store(const store_url& url, const store_o
   }
   open_ones[key] = core;
   return core;
+}
+
+std::string rados_server_address(const store_url& url) {
+  const rados_url parsed = parse_rados_url(url.rest);
+  const auto addresses = find_rados_server(*rados_pool::connect(parsed.where));
+  if (addresses.empty())
+    refuse(errc::not_a_store, "store '" + parsed.where.name() + "' has no servers to ask: no `ooc-metad --database " +
+                                  parsed.where.name() + "` has its metadata");
+  return addresses.front();
 }
 
 }  // namespace ooc::storage

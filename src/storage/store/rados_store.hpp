@@ -15,4 +15,8 @@ namespace ooc::storage {
 /// has the store open, and is no server.
 std::shared_ptr<store_core> open_rados_store(const store_url& url, const store_options& options);
 
+/// The address of the metadata server that has the store, for who only asks its servers.  Throws usage_error
+/// (errc::not_a_store) where none has it, io_error where RADOS does not answer.
+std::string rados_server_address(const store_url& url);
+
 }  // namespace ooc::storage

@@ -16,6 +16,7 @@
 #include "storage/client/remote_metadata.hpp"
 #include "storage/client/remote_node.hpp"
 #include "storage/store/absent_node.hpp"
+#include "storage/store/gateways_node.hpp"
 #include "storage/wire/address.hpp"
 
 namespace ooc::storage {
@@ -104,8 +105,14 @@ std::shared_ptr<store_core> open_remote_store(const store_url& url, const store_
     return nodes;
   };
   const bool complete = std::ranges::all_of(info.nodes, [](const node_info& n) { return n.up || n.retired; });
-  auto core = std::make_shared<store_core>(name, info.store_uuid, metadata, nodes_from(info, 0), info.asker,
-                                           [=](std::size_t known) { return nodes_from(metadata->cluster(), known); });
+  if (info.gateways && info.nodes.empty())
+    throw io_error({EPROTO, std::generic_category()}, "store '" + name + "': its metadata server names no gateway");
+  const striped_file::nodes nodes = nodes_from(info, 0);
+  auto core = info.gateways ? std::make_shared<store_core>(name, info.store_uuid, metadata,
+                                                           striped_file::nodes{make_gateways_node(nodes)}, info.asker)
+                            : std::make_shared<store_core>(
+                                  name, info.store_uuid, metadata, nodes, info.asker,
+                                  [=](std::size_t known) { return nodes_from(metadata->cluster(), known); });
   // Stripe objects that were left behind can wait for a node that is not there; the caller that opens the store
   // should not.
   if (complete) core->sweep();

@@ -234,7 +234,7 @@ class failing_life {
   std::mt19937_64 random_;
   const local_node_options options_;
   temporary_folder folder_;
-  std::shared_ptr<local_node> node_;
+  std::shared_ptr<served_node> node_;
   shape_ptr shape_;
   modelled_chunks model_;
   std::uint64_t unsettled_ = 0;  // the size that a resize that failed was to give

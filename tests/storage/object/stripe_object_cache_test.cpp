@@ -41,7 +41,7 @@ file_id id_of(unsigned i) { return i + 1; }
 
 object_identity identity(unsigned i) { return identity_of({}, *make_shape(id_of(i), whole, 4096), 0); }
 
-void make(local_node& n, file_id id) {
+void make(served_node& n, file_id id) {
   const shape_ptr f = make_shape(id, whole, 4096);
   REQUIRE_FALSE(create(n, f));
   aligned_bytes memory(4096);
@@ -54,7 +54,7 @@ void make(local_node& n, file_id id) {
 TEST_CASE("any number of small files can be made one after another with few descriptors") {
   temporary_folder folders[4];
   const descriptor_limit few(160);
-  std::vector<std::shared_ptr<local_node>> nodes;
+  std::vector<std::shared_ptr<served_node>> nodes;
   for (const auto& f : folders) nodes.push_back(open_local_node(f.path(), simple));
   for (unsigned i = 0; i < 60; ++i)  // three times as many descriptors as there may be
     for (const auto& n : nodes) make(*n, id_of(i));
