@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "measure/case.hpp"
+#include "oocarray/algorithm/sweep.hpp"
 #include "oocarray/ooc_array.hpp"
 
 namespace bench {
@@ -23,6 +24,16 @@ struct jacobi_setting {
 };
 
 inline double start_value(std::size_t i, std::size_t j) { return static_cast<double>((i * 7 + j * 3) % 64); }
+
+/// A step, for ooc::sweep().
+inline auto jacobi_stencil() {
+  return ooc::stencil({1, 1}, [](auto& to, const auto& from) {
+    const auto above = from[-1], here = from[0], below = from[1];
+    const auto next = to.template get<0>();
+    for (std::ptrdiff_t j = to.lower(1); j < to.upper(1); ++j)
+      next[j] = 0.25 * (above[j] + below[j] + here[j - 1] + here[j + 1]);
+  });
+}
 
 /// A value that depends on much of the array, and touches little of it.
 template <class At>

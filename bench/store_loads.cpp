@@ -1,8 +1,11 @@
 #include "store_loads.hpp"
 
+#include <atomic>
 #include <memory>
 #include <stdexcept>
+#include <thread>
 
+#include "measure/random_numbers.hpp"
 #include "measure/stopwatch.hpp"
 #include "storage/layout/box_requests.hpp"
 #include "storage/layout/stripe_choice.hpp"
@@ -50,6 +53,7 @@ void make_files(const setting& s) {
       f.striping.sf =
           ooc::storage::choose_stripe({.file_bytes = bytes, .block_bytes = tile_bytes, .row_bytes = row}, s.nodes);
       if (row != 0) f.array = matrix();
+      if (store.exists(name)) store.remove(name);  // of an earlier run
       const opened_file made = store.core()->create(name, f);
       transfer_seconds(*made.file, transfer::write, contiguous_requests(bytes, 4_MiB), m.bytes(), 4_MiB, depth);
     };
@@ -100,6 +104,28 @@ double small_read(const setting& s) {
     read(small_reads / 10);
     return json{{"seconds", seconds_of([&] { read(small_reads); }) / small_reads}};
   }));
+}
+
+double random_reads_per_second(const setting& s, unsigned threads) {
+  constexpr unsigned each = 2'000;
+  return 1.0 * each * threads / seconds(client(s, [&](const ooc::store& store) {
+           const auto f = store.core()->open("small", ooc::storage::open_mode::read).file;
+           std::atomic<bool> failed{false};
+           const auto read = [&](unsigned thread) {
+             std::vector<std::byte> memory(small);
+             random_numbers random(thread);
+             for (unsigned i = 0; i < each && !failed; ++i)
+               if (f->read(ooc::request::contiguous(random.below(stream_bytes / small) * small, small), memory.data()))
+                 failed = true;
+           };
+           const double t = seconds_of([&] {
+             std::vector<std::thread> all;
+             for (unsigned thread = 0; thread < threads; ++thread) all.emplace_back(read, thread);
+             for (std::thread& one : all) one.join();
+           });
+           if (failed) throw std::runtime_error("store: a random read has failed");
+           return json{{"seconds", t}};
+         }));
 }
 
 }  // namespace bench

@@ -48,7 +48,7 @@ template <class Work>
 json client(const setting& s, Work&& work) {
   return in_child(0, [&] {
     ooc::store_options o;
-    o.create = s.url.starts_with("rados:");
+    o.create = !s.url.starts_with("ooc:");
     return work(ooc::store::open(s.url, o));
   });
 }
@@ -63,6 +63,8 @@ double our_stream(const setting& s, transfer what);
 json read_matrix(const setting& s, bool tiles);
 /// Seconds of a read of `small` bytes, one after another.
 double small_read(const setting& s);
+/// Such reads a second of so many threads.
+double random_reads_per_second(const setting& s, unsigned threads);
 
 /// The case on the store of `o.url`, in RADOS.
 json run_store_on_rados(const options& o);

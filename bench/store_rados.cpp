@@ -1,12 +1,13 @@
 // A store in RADOS beside `rados bench` on the same pool: `oocbench store --rados URL`.
 //
-//     rados_read_over_bench, rados_write_over_bench   our throughput / that of `rados bench` in objects of 1 MiB, as
-//     many in
-//                                                     flight
-//     rados_latency_over_bench   time of a 4 KiB read / of `rados bench rand` of objects of 4 KiB, one at a time
-//     rados_tile_over_contiguous   all 512 x 512 tiles of a 8192 x 8192 file of doubles: throughput / that of
-//     contiguous
+//     rados_read_over_bench, rados_write_over_bench   our throughput / that of `rados bench` in objects of 1 MiB, as many
+//                                                     in flight
+//     rados_latency_over_bench     time of a 4 KiB read / of `rados bench rand` of objects of 4 KiB, one at a time
+//     rados_random_over_bench      4 KiB reads of 16 threads: our number of them a second / that of `rados bench rand -t 16`
+//     rados_tile_over_contiguous   all 512 x 512 tiles of a 8192 x 8192 file of doubles: throughput / that of contiguous
 //                                  reads of the same file
+//     rados_jacobi_over_served, rados_jacobi_over_embedded   8 steps of Jacobi on 128 MiB with 32 MiB of memory: the time
+//                                  on 4 I/O servers, and in a folder, of --dir / in RADOS, which keeps copies
 #include <array>
 #include <cstdio>
 #include <memory>
@@ -14,12 +15,20 @@
 #include <string>
 
 #include "measure/paired_ratio.hpp"
+#include "measure/scratch.hpp"
+#include "measure/served_store.hpp"
+#include "measure/stopwatch.hpp"
+#include "oocarray/algorithm/sweep.hpp"
+#include "oocarray/ooc_array.hpp"
+#include "plain_jacobi.hpp"
 #include "store_loads.hpp"
 
 namespace bench {
 namespace {
 
 constexpr int seconds_of_rival = 4;
+constexpr unsigned random_threads = 16;
+constexpr std::size_t jacobi_extent = 4096;
 
 /// The number behind `field` in what `rados bench` prints.
 double rados_bench(const std::string& pool, const std::string& arguments, const std::string& field) {
@@ -37,9 +46,22 @@ double rados_bench(const std::string& pool, const std::string& arguments, const 
   return found;
 }
 
+/// Seconds of a sweep whose result is durable.
+double jacobi(const std::string& url) {
+  return seconds(client({url, 1}, [](const ooc::store& store) {
+    ooc::runtime rt({.memory = 32_MiB});
+    ooc::ooc_array<double, 2> a(rt, store, "jacobi", ooc::create, {jacobi_extent, jacobi_extent}, {.replace = true});
+    for (std::size_t i = 0; i < jacobi_extent; ++i)
+      for (std::size_t j = 0; j < jacobi_extent; ++j) a[i][j] = start_value(i, j);
+    a.writeback(ooc::durable);
+    return json{{"seconds", seconds_of([&] { ooc::sweep(a, 8, jacobi_stencil()); })}};
+  }));
+}
+
 }  // namespace
 
 json run_store_on_rados(const options& o) {
+  require_space(o.dir, 4 * jacobi_extent * jacobi_extent * sizeof(double));
   const setting s{o.url, 1};
   const auto begin = o.url.find(':') + 1;
   const std::string pool = o.url.substr(begin, o.url.find_first_of("/?", begin) - begin);
@@ -47,7 +69,8 @@ json run_store_on_rados(const options& o) {
   const std::string threads = " -t " + std::to_string(depth), run = " --run-name oocbench";
   const double mib = static_cast<double>(times * stream_bytes) / 1e6;
   paired_ratio read("rados_read_over_bench"), write("rados_write_over_bench"), latency("rados_latency_over_bench");
-  paired_ratio tile("rados_tile_over_contiguous");
+  paired_ratio random("rados_random_over_bench"), tile("rados_tile_over_contiguous");
+  paired_ratio over_served("rados_jacobi_over_served"), over_embedded("rados_jacobi_over_embedded");
   paired_ratio read_speed("read_mb_per_s"), write_speed("write_mb_per_s"), small_us("us_per_4k_read");
   for (unsigned r = o.rounds_or(3); r != 0; --r) {
     const std::string large = run + "-1m", little = run + "-4k";
@@ -64,7 +87,17 @@ json run_store_on_rados(const options& o) {
     const double rival = rados_bench(pool, "rand -t 1" + little, "Average Latency(s)");
     const double one = small_read(s);
     latency.add(one, rival);
+    const std::string all = " -t " + std::to_string(random_threads);
+    const double bench_random = rados_bench(pool, "rand" + all + little, "Average IOPS");
+    random.add(random_reads_per_second(s, random_threads), bench_random);
     small_us.add(one * 1e6);
+    const double in_rados = jacobi(o.url);
+    {
+      const served_store servers(o.dir / "servers", 4);
+      over_served.add(jacobi(servers.url()), in_rados);
+    }
+    std::filesystem::create_directories(o.dir / "embedded");
+    over_embedded.add(jacobi("local:" + (o.dir / "embedded").string()), in_rados);
     const json contiguous = read_matrix(s, false), tiles = read_matrix(s, true);
     tile.add(seconds(contiguous), seconds(tiles));
     for (const std::string& name : {large, little})
@@ -72,7 +105,9 @@ json run_store_on_rados(const options& o) {
         throw std::runtime_error("store: the objects of `rados bench` could not be removed from pool '" + pool + "'");
   }
   json out{{"store", o.url}};
-  for (const paired_ratio* p : {&read, &write, &latency, &tile, &read_speed, &write_speed, &small_us}) p->put(out);
+  for (const paired_ratio* p :
+       {&read, &write, &latency, &random, &tile, &over_served, &over_embedded, &read_speed, &write_speed, &small_us})
+    p->put(out);
   return out;
 }
 

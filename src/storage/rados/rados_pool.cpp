@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 #include <new>
+#include <utility>
 
 #include "oocarray/error.hpp"
 #include "storage/base/job_threads.hpp"
@@ -209,7 +210,7 @@ void rados_pool::submit(std::unique_ptr<call> c) {
       const lock_guard lock(mutex_);
       op.number = ++number_;
       under_way_[op.number] = {ticker::clock::now(), op.what};
-      if (under_way_.size() == 1) watch_.wake();
+      if (!std::exchange(watching_, true)) watch_.wake();
     }
     if (rc == 0) rc = send(op);
   } catch (const std::bad_alloc&) {  // nothing was sent
@@ -272,7 +273,8 @@ void rados_pool::finish(std::unique_ptr<call> c) {
 
 ticker::clock::time_point rados_pool::look() {
   const lock_guard lock(mutex_);
-  if (under_way_.empty()) return ticker::when_woken;
+  watching_ = !under_way_.empty();
+  if (!watching_) return ticker::when_woken;
   const waited_for& oldest = under_way_.begin()->second;
   const auto now = ticker::clock::now();
   if (now < oldest.since + notice_after) return oldest.since + notice_after;

@@ -130,6 +130,7 @@ class rados_pool : public std::enable_shared_from_this<rados_pool> {
   std::map<std::uint64_t, waited_for> under_way_ OOC_GUARDED_BY(mutex_);  // by their numbers
   std::uint64_t number_ OOC_GUARDED_BY(mutex_) = 0;
   bool said_ OOC_GUARDED_BY(mutex_) = false;
+  bool watching_ OOC_GUARDED_BY(mutex_) = false;  ///< the watch comes by itself, and need not be woken for each call
   ticker watch_;
 };
 
