@@ -38,6 +38,7 @@
 #include "measure/served_store.hpp"
 #include "oocarray/error.hpp"
 #include "oocarray/file.hpp"
+#include "scale_notices.hpp"
 
 namespace bench {
 namespace {
@@ -246,6 +247,7 @@ json run_scale(const options& o) {
   };
   run(1, "_alone", false);
   run(clients, "", true);
+  measure_notices(o, out);
   return out;
 }
 
