@@ -17,8 +17,8 @@
 #include "storage/base/refuse.hpp"
 #include "storage/chunked/chunk_decoder.hpp"
 #include "storage/chunked/chunk_grid.hpp"
-#include "storage/chunked/chunk_places.hpp"
 #include "storage/chunked/decoded_chunks.hpp"
+#include "storage/chunked/stored_chunks.hpp"
 #include "storage/layout/regions.hpp"
 #include "storage/service/node_counters.hpp"
 
@@ -98,7 +98,7 @@ class chunk_source {
 
  private:
   failure decode(std::uint64_t chunk, chunk_decoder& d, std::span<std::byte> to) {
-    const chunk_places::stored found = places_.read(chunk, d);
+    const stored_chunks::stored found = places_.read(chunk, d);
     if (found.why) return found.why;
     if (found.bytes == 0) return fill(to), failure{};
     counters.add(&io_stats::device_reads, 1);
@@ -116,7 +116,7 @@ class chunk_source {
   const chunk_grid grid_;
   const file_chunks chunks_;
   const std::uint32_t element_size_;
-  const chunk_places places_;
+  const stored_chunks places_;
   std::optional<decoded_chunks> decoded_;
 };
 

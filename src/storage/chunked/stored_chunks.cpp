@@ -1,4 +1,4 @@
-#include "storage/chunked/chunk_places.hpp"
+#include "storage/chunked/stored_chunks.hpp"
 
 #include <fcntl.h>
 
@@ -20,11 +20,11 @@ constexpr const char* changed =
 
 }  // namespace
 
-chunk_places::state chunk_places::state_of(const struct stat& s) {
+stored_chunks::state stored_chunks::state_of(const struct stat& s) {
   return {static_cast<std::uint64_t>(s.st_size), s.st_mtim.tv_sec * std::int64_t{1'000'000'000} + s.st_mtim.tv_nsec};
 }
 
-chunk_places::chunk_places(std::shared_ptr<const plain_file> file, const file_chunks& c, const chunk_grid& grid)
+stored_chunks::stored_chunks(std::shared_ptr<const plain_file> file, const file_chunks& c, const chunk_grid& grid)
     : file_(std::move(file)), chunks_(c), grid_(grid) {
   struct stat s {};
   if (::fstat(file_->file.get(), &s) == 0) opened_ = state_of(s);
@@ -39,7 +39,7 @@ chunk_places::chunk_places(std::shared_ptr<const plain_file> file, const file_ch
   for (const file_chunk& at : c.table) most_stored_ = std::max<std::uint64_t>(most_stored_, at.bytes);
 }
 
-void chunk_places::check_table() const {
+void stored_chunks::check_table() const {
   const std::string what = file_->path + "', dataset '" + chunks_.dataset;
   if (chunks_.table.size() != grid_.chunks())
     refuse(errc::invalid_request, what,
@@ -65,7 +65,7 @@ void chunk_places::check_table() const {
   }
 }
 
-std::uint64_t chunk_places::file_number_of(std::uint64_t chunk) const {
+std::uint64_t stored_chunks::file_number_of(std::uint64_t chunk) const {
   const std::vector<std::uint64_t> at = grid_.index_of(chunk), last = grid_.index_of(grid_.chunks() - 1);
   const std::vector<std::size_t>& in_file = chunks_.files->chunks;
   std::uint64_t n = 0;
@@ -73,7 +73,7 @@ std::uint64_t chunk_places::file_number_of(std::uint64_t chunk) const {
   return n;
 }
 
-std::string chunk_places::name_of(std::uint64_t chunk) const {
+std::string stored_chunks::name_of(std::uint64_t chunk) const {
   if (!chunks_.files) return file_->path;
   const std::vector<std::uint64_t> at = grid_.index_of(chunk);
   const std::vector<std::size_t>& in_file = chunks_.files->chunks;
@@ -85,13 +85,13 @@ std::string chunk_places::name_of(std::uint64_t chunk) const {
   return name;
 }
 
-failure chunk_places::failed(std::uint64_t chunk, std::error_code code, const std::string& why) const {
+failure stored_chunks::failed(std::uint64_t chunk, std::error_code code, const std::string& why) const {
   const std::string at = chunks_.table.empty() ? "" : " at byte " + std::to_string(chunks_.table[chunk].offset);
   return {code, "reading '" + name_of(chunk) + "', dataset '" + chunks_.dataset + "': chunk " + grid_.place_of(chunk) +
                     at + " " + why};
 }
 
-chunk_places::stored chunk_places::read(std::uint64_t chunk, chunk_decoder& into) const {
+stored_chunks::stored stored_chunks::read(std::uint64_t chunk, chunk_decoder& into) const {
   if (!chunks_.files) return read_part(chunk, file_->file.get(), opened_, into);
   if (!chunks_.table.empty() && chunks_.table[chunk].bytes == 0) return {};
   const std::string name = name_of(chunk);
@@ -105,8 +105,8 @@ chunk_places::stored chunk_places::read(std::uint64_t chunk, chunk_decoder& into
   return read_part(chunk, fd.get(), chunks_.files->states[file_number_of(chunk)], into);
 }
 
-chunk_places::stored chunk_places::read_part(std::uint64_t chunk, int fd, const state& then,
-                                             chunk_decoder& into) const {
+stored_chunks::stored stored_chunks::read_part(std::uint64_t chunk, int fd, const state& then,
+                                               chunk_decoder& into) const {
   const file_chunk& c = chunks_.table[chunk];
   if (c.bytes > 0) {
     const std::span<std::byte> memory = into.stored(c.bytes);
@@ -120,7 +120,7 @@ chunk_places::stored chunk_places::read_part(std::uint64_t chunk, int fd, const 
   return {{}, c.bytes, c.filter_mask};
 }
 
-chunk_places::stored chunk_places::read_whole_file(std::uint64_t chunk, int fd, chunk_decoder& into) const {
+stored_chunks::stored stored_chunks::read_whole_file(std::uint64_t chunk, int fd, chunk_decoder& into) const {
   struct stat s {};
   if (::fstat(fd, &s) != 0) {
     const std::error_code code(errno, std::generic_category());

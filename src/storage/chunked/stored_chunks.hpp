@@ -18,11 +18,11 @@
 
 namespace ooc::storage {
 
-class chunk_places {
+class stored_chunks {
  public:
   /// Throws usage_error (errc::invalid_request) where table, files and grid do not go together, or a chunk does not lie
   /// in its file.
-  chunk_places(std::shared_ptr<const plain_file> file, const file_chunks& c, const chunk_grid& grid);
+  stored_chunks(std::shared_ptr<const plain_file> file, const file_chunks& c, const chunk_grid& grid);
 
   /// The most bytes that are read of a chunk.
   std::uint64_t most_stored() const noexcept { return most_stored_; }
