@@ -1,6 +1,7 @@
 // Names of element types, as they are recorded with a file and compared when it is opened.
 //
-//     f4 f8 f16    float, double, long double    c8 c16 c32   std::complex of them
+//     f4 f8 f16    float, double, long double    c8 c16 c32   std::complex of them (f16, c32: x86's long double
+//                                                             only; another one is struct16, as its bytes are others)
 //     f2           _Float16                      b1           bool
 //     i1 i2 i4 i8  signed integers               u1 u2 u4 u8  unsigned integers, std::byte
 //     struct<N>    any other trivially copyable type of N bytes: "struct24"
@@ -12,6 +13,7 @@
 #include <array>
 #include <complex>
 #include <cstddef>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,6 +33,11 @@ inline constexpr bool holds_address<std::span<T, N>> = true;
 template <class T, std::size_t N>
 inline constexpr bool holds_address<std::array<T, N>> = holds_address<T>;
 
+/// More than 8 bytes, and not the 64 bits of mantissa that they are on x86.
+template <class T>
+inline constexpr bool is_other_long_double = std::is_floating_point_v<T> &&
+                                             (sizeof(T) > 8) && std::numeric_limits<T>::digits != 64;
+
 }  // namespace detail
 
 /// The name of T.  Specialise it to tell two of your own types of one size apart:
@@ -44,7 +51,7 @@ struct element_type {
     const std::string bytes = std::to_string(sizeof(T));
     if constexpr (std::is_enum_v<T>)
       return element_type<std::underlying_type_t<T>>::name();
-    else if constexpr (std::is_floating_point_v<T>)
+    else if constexpr (std::is_floating_point_v<T> && !detail::is_other_long_double<T>)
       return "f" + bytes;
     else if constexpr (std::is_integral_v<T>)
       return (std::is_signed_v<T> ? "i" : "u") + bytes;
@@ -55,7 +62,9 @@ struct element_type {
 
 template <class T>
 struct element_type<std::complex<T>> {
-  static std::string name() { return "c" + std::to_string(sizeof(std::complex<T>)); }
+  static std::string name() {
+    return (detail::is_other_long_double<T> ? "struct" : "c") + std::to_string(sizeof(std::complex<T>));
+  }
 };
 
 template <>
@@ -63,7 +72,8 @@ struct element_type<bool> {
   static std::string name() { return "b1"; }
 };
 
-#ifdef __FLT16_MAX__
+// gcc 12 knows its limits on every processor, and the type in C++ on x86 only.
+#if defined(__FLT16_MAX__) && (defined(__x86_64__) || defined(__clang__) || __GNUC__ >= 13)
 template <>
 struct element_type<_Float16> {
   static std::string name() { return "f2"; }

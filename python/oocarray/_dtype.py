@@ -17,6 +17,16 @@ ATTRIBUTE = "dtype"
 
 _largest_element = 1 << 16
 _named = {"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "f16", "c8", "c16", "c32"}
+_long_doubles = {"f16", "c32"}  # those of x86
+_has_long_doubles = np.finfo(np.longdouble).nmant == 63
+
+
+def _require_long_doubles(name: str) -> None:
+    if name in _long_doubles and not _has_long_doubles:
+        raise TypeError(
+            f"elements of type {name} are long doubles of x86 in a store, and this processor has others: "
+            "store them as float64, or convert them on the machine that wrote them"
+        )
 
 
 def _of_others(dtype: np.dtype) -> Optional[np.dtype]:
@@ -53,7 +63,9 @@ def element_of(dtype: np.dtype) -> Tuple[str, int, Optional[str]]:
             f"store their bytes, a.view('u{foreign.itemsize}'), and take a view of that type of the array"
         )
     if is_named(dtype):
-        return f"{dtype.kind}{dtype.itemsize}", dtype.itemsize, None
+        name = f"{dtype.kind}{dtype.itemsize}"
+        _require_long_doubles(name)
+        return name, dtype.itemsize, None
     try:
         description = np.lib.format.dtype_to_descr(dtype)
         if np.lib.format.descr_to_dtype(description) != dtype:
@@ -66,6 +78,7 @@ def element_of(dtype: np.dtype) -> Tuple[str, int, Optional[str]]:
 def dtype_of(path: str, name: str, size: int, attributes: Mapping[str, str]) -> np.dtype:
     """The type of the elements of an array in a store."""
     if name in _named:
+        _require_long_doubles(name)
         return np.dtype(name)
     described = attributes.get(ATTRIBUTE)
     if described is None:

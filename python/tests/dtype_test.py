@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import oocarray as ooc
+from oocarray import _dtype
 
 kinds = [
     "?", "i1", "u2", "i4", "u8", "f2", "f4", "f8", "g", "c8", "c16",
@@ -86,3 +87,14 @@ def test_another_structure_of_the_same_size_is_refused(store, budget):
         store.open("a")
     del store.attributes("a")["dtype"]
     assert store.open("a").dtype == "V8"
+
+
+def test_long_doubles_of_another_processor_are_refused(store, monkeypatch):
+    a = store.create("of_x86", (4,), dtype=np.longdouble)
+    a[:] = 1
+    a.close()
+    monkeypatch.setattr(_dtype, "_has_long_doubles", False)
+    with pytest.raises(TypeError, match="f16 are long doubles of x86.*float64"):
+        store.open("of_x86")
+    with pytest.raises(TypeError, match="c32 are long doubles of x86"):
+        store.create("x", (4,), dtype=np.clongdouble)

@@ -377,11 +377,48 @@ def test_an_array_for_reading_is_not_changed(beyond):
     assert (x + 1)[0, 0] == x[0, 0] + 1
 
 
+def test_the_places_of_different_values_are_found_beyond_memory(beyond):
+    a, p = beyond
+    x, of = xp.round(xp.asarray(a) * 10), np.round(p * 10)
+    values, indices, inverse, counts = np.unique(of, return_index=True, return_inverse=True, return_counts=True)
+    every = xp.unique_all(x)
+    assert every.inverse_indices.shape == p.shape
+    for found, wanted in zip(every, (values, indices, inverse.reshape(p.shape), counts)):
+        assert np.array_equal(np.asarray(found), wanted)
+    assert np.array_equal(np.asarray(xp.unique_inverse(x).inverse_indices), inverse.reshape(p.shape))
+    line = xp.reshape(xp.where(xp.asarray(a) > 0.5, xp.nan, x), (-1,))
+    assert xp.unique_all(line).values.shape == np.unique(np.asarray(line), equal_nan=False).shape
+    a[...] = np.where(p > 0.5, np.nan, of)
+    ours, theirs = (np.unique(v, return_index=True, return_inverse=True, return_counts=True) for v in (a, a[...]))
+    for found, wanted in zip(ours, theirs):
+        assert found.shape == wanted.shape and np.array_equal(np.asarray(found), wanted, equal_nan=found.dtype.kind == "f")
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_elements_are_taken_along_an_axis_beyond_memory(beyond, axis):
+    (a, p), rng = beyond, np.random.default_rng(4)
+    order = xp.argsort(xp.asarray(a), axis=axis)
+    assert np.array_equal(np.asarray(xp.take_along_axis(a, order, axis=axis)), np.sort(p, axis=axis))
+    shape = tuple(40 if d == axis else n for d, n in enumerate(p.shape))
+    some = rng.integers(-p.shape[axis], p.shape[axis], shape)
+    assert np.array_equal(np.asarray(xp.take_along_axis(a, some, axis=axis)), np.take_along_axis(p, some, axis))
+    one = some[:1] if axis else some[:, :1]
+    assert np.array_equal(np.asarray(xp.take_along_axis(a, one, axis=axis)), np.take_along_axis(p, one, axis))
+    assert np.array_equal(np.take_along_axis(a, some, axis), np.take_along_axis(p, some, axis))
+    line = xp.reshape(a[:600], (-1,))
+    p = p[:600]
+    assert np.array_equal(np.asarray(xp.take_along_axis(line, xp.argsort(line), axis=0)), np.sort(p, axis=None))
+    with pytest.raises(IndexError, match="out of bounds|outside the extent"):
+        xp.take_along_axis(a, some + 2000, axis=axis).compute()
+    with pytest.raises(IndexError, match="needs indices that are integers"):
+        xp.take_along_axis(a, xp.astype(order, xp.float64), axis=axis)
+    assert np.array_equal(np.asarray(xp.linalg.diagonal(a, offset=3))[:500], np.diagonal(p, 3)[:500])
+
+
 def test_what_needs_all_of_an_array_in_memory_says_so(beyond):
     a, _ = beyond
     for call, name in (
-        (lambda: xp.linalg.svd(a), "svd"), (lambda: xp.unique_inverse(a), "unique_inverse"),
-        (lambda: xp.linalg.pinv(a), "pinv"), (lambda: xp.fft.fftn(a), "fftn"),
+        (lambda: xp.linalg.svd(a), "svd"), (lambda: xp.linalg.pinv(a), "pinv"), (lambda: xp.fft.fftn(a), "fftn"),
     ):
         with pytest.raises(NotImplementedError, match=rf"{name}\(\).*budget.*give the runtime more memory"):
             call()

@@ -121,10 +121,14 @@ TEST_CASE("a store with gateways is reached through them, and by keys of Ceph on
     s.remove("a0");
   }
   CHECK_THROWS_WITH(store::open(store.url), Catch::Contains("is reached through gateways: open " + store.served()));
-  const auto pinged = testing::run_command(std::string(std::getenv("OOC_COMMAND")) + " ping '" + store.url + "'",
-                                           store.folder / "ping");
+  const auto ooc = [&](const std::string& arguments) {
+    return testing::run_command(std::string(std::getenv("OOC_COMMAND")) + " " + arguments, store.folder / "ooc");
+  };
+  const auto pinged = ooc("ping '" + store.url + "'");
   CHECK(pinged.status == 0);
   CHECK_THAT(pinged.out, Catch::Contains("metad  " + store.metad->address()) && Catch::Contains("iod 1  "));
+  CHECK_THAT(ooc("stat " + store.served() + "/a1").out, Catch::Contains(" and 1 more: 00000000000000"));
+  CHECK_THAT(ooc("restripe --nn 1 " + store.served() + "/a1").err, Catch::Contains("RADOS itself decides"));
   CHECK(store.metad->stop() == 0);
   CHECK_THROWS_WITH(store::open(store.url), Catch::Contains("is reached through gateways"));
 

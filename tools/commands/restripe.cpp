@@ -7,6 +7,7 @@
 #include "base/command.hpp"
 #include "base/entry_text.hpp"
 #include "copying/target_striping.hpp"
+#include "storage/store/gateways_node.hpp"
 #include "storage/store/node_drain.hpp"
 
 namespace ooc::tool {
@@ -53,7 +54,7 @@ int run_restripe(const command& self, const std::vector<std::string>& arguments)
   std::map<std::shared_ptr<store_core>, std::vector<entry>> all;
   for (const located& l : line.locate_all("PATH")) {
     const auto& core = l.store.core();
-    if (core->url().starts_with("rados:")) throw usage_mistake("RADOS itself decides where the objects of a store lie");
+    if (storage::is_in_rados(*core)) throw usage_mistake("RADOS itself decides where the objects of a store lie");
     if (core->nodes().size() == 1)
       throw usage_mistake("the store has one node: `ooc up --nodes +N` or `ooc add-node` gives it more");
     collect(*core, l.path, line.recursive(), all[core]);

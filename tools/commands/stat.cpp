@@ -6,6 +6,7 @@
 #include "progress/progress.hpp"
 #include "storage/object/node_folder.hpp"
 #include "storage/service/store_core.hpp"
+#include "storage/store/gateways_node.hpp"
 
 namespace ooc::tool {
 
@@ -29,7 +30,7 @@ std::string objects_of(storage::file_id id) {
 std::vector<data_file> data_files(const storage::store_core& core, const storage::entry& e) {
   std::vector<data_file> all;
   if (e.kind != storage::entry_kind::file) return all;
-  const bool embedded = core.url().starts_with("local:"), rados = core.url().starts_with("rados:");
+  const bool embedded = core.url().starts_with("local:"), rados = storage::is_in_rados(core);
   for (std::uint32_t i = 0; i < e.striping.nn; ++i) {
     const std::uint64_t bytes = e.striping.object_size(i, e.size);
     if (bytes == 0) continue;

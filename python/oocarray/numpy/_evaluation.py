@@ -56,15 +56,20 @@ def boxes_of(node: Node, whole: Sequence[int] = (), more: int = 1) -> Iterator[R
     return cut(all_of(node.shape), node.dtype.itemsize, box_bytes(node, more), whole)
 
 
-def over(boxes: Iterable[Ranges], nodes: Sequence[Node], work: Callable[[Ranges], Result]) -> Iterator[Result]:
-    """What `work` gives for each box, in their order; the nodes' elements in it are in memory meanwhile."""
+def over(
+    boxes: Iterable[Ranges],
+    nodes: Sequence[Node],
+    work: Callable[[Ranges], Result],
+    at: Callable[[Ranges], Sequence[Ranges]] = itertools.repeat,  # type: ignore[assignment]
+) -> Iterator[Result]:
+    """What `work` gives for each box, in their order; what the nodes have in it, or at(box), is in memory meanwhile."""
     for node in nodes:
         ready(node)
 
     def on(box: Ranges) -> Result:
         with contextlib.ExitStack() as held:
-            for node in nodes:
-                for leaf, ranges in node.stored_parts(box):
+            for node, part in zip(nodes, at(box)):
+                for leaf, ranges in node.stored_parts(part):
                     _pin(leaf, ranges, held)
             return work(box)
 
@@ -73,8 +78,8 @@ def over(boxes: Iterable[Ranges], nodes: Sequence[Node], work: Callable[[Ranges]
     try:
         while True:
             for box in itertools.islice(todo, _threads + 1 - len(running)):
-                for node in nodes:
-                    for leaf, ranges in node.stored_parts(box):
+                for node, part in zip(nodes, at(box)):
+                    for leaf, ranges in node.stored_parts(part):
                         if (of_leaf := leaf.box(ranges)) is not None:
                             leaf.array._core.prefetch(*of_leaf)
                 running.append(pool.submit(on, box))

@@ -130,15 +130,33 @@ def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **more:
 
 
 def _unique(ar: Any, return_index: Any = False, return_inverse: Any = False, return_counts: Any = False, **more: Any) -> Any:
-    if return_index or return_inverse or more or ar.dtype.kind == "c":
+    if more or ar.dtype.kind == "c":
         raise _OtherCall
-    values, counts = _ordering.unique_counts(ar) if return_counts else (_ordering.unique_values(ar), None)
+    indices = inverse = counts = None
+    if return_index or return_inverse:
+        values, indices, inverse, counts = _ordering.unique_all(ar)
+        if np.lib.NumpyVersion(np.__version__) < "2.0.0":
+            inverse = _manipulation.reshape(inverse, (-1,))
+    elif return_counts:
+        values, counts = _ordering.unique_counts(ar)
+    else:
+        values = _ordering.unique_values(ar)
     nans = int(_reductions.count_nonzero(_elementwise.isnan(values))) if values.dtype.kind == "f" else 0  # type: ignore[attr-defined]
     if nans > 1:  # which come last, and are one to NumPy
-        values = values[: values.shape[0] - nans + 1]
+        one = values.shape[0] - nans
+        values = values[: one + 1]
+        if indices is not None:
+            indices, inverse = indices[: one + 1], _elementwise.minimum(inverse, one)  # type: ignore[attr-defined]
         if counts is not None:
-            counts = _manipulation.concat([counts[: values.shape[0] - 1], _creation.asarray([nans])])
-    return values if counts is None else (values, counts)
+            counts = _manipulation.concat([counts[:one], _creation.asarray([nans])])
+    asked = [f for f, wanted in ((indices, return_index), (inverse, return_inverse), (counts, return_counts)) if wanted]
+    return (values, *asked) if asked else values
+
+
+def _take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
+    if axis is None:
+        arr, axis = _manipulation.reshape(arr, (-1,)), 0
+    return _indexing.take_along_axis(arr, _array_or_number(indices), axis=axis)
 
 
 def _quantile(scale: float) -> Callable[..., Any]:
@@ -294,6 +312,7 @@ _by_name: Dict[str, Callable[..., Any]] = {
     "stack": _stack,
     "std": _reduction(_reductions.std, renamed=_of_spread),
     "sum": _reduction(_reductions.sum, with_type=True),
+    "take_along_axis": _take_along_axis,
     "unique": _unique,
     "var": _reduction(_reductions.var, renamed=_of_spread),
     "where": _where,

@@ -8,13 +8,14 @@ from typing import Any, List, Optional, Tuple
 import numpy as np
 
 from .. import _core, _pending
+from .._array import Array
 from . import _evaluation
 from ._collecting import collected
 from ._deferred import Deferred, deferred, in_memory, is_small, node_of
 from ._dtypes import cast, is_scalar
 from ._elementwise import where
 from ._manipulation import axis_of, broadcast_to, reshape
-from ._nodes import Elementwise, Held, Node, Seen, Shape, Stored, Taken, within
+from ._nodes import Elementwise, Held, Node, Ranges, Seen, Shape, Stored, Taken, all_of, within
 from ._scratch import scratch
 
 
@@ -129,8 +130,53 @@ def take(x: Any, indices: Any, /, *, axis: Optional[int] = None) -> Deferred:
 
 def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Deferred:
     """See the array API standard."""
-    values, numbers = in_memory(x, "take_along_axis"), in_memory(indices, "take_along_axis")
-    return deferred(Held(np.take_along_axis(values, numbers, axis)))
+    node, numbers = node_of(x), node_of(indices)
+    a = axis_of(axis, len(node.shape))
+    if numbers.dtype.kind not in "iu" or len(numbers.shape) != len(node.shape):
+        raise IndexError(
+            f"take_along_axis() needs indices that are integers, in as many dimensions as the array has: {numbers.dtype} "
+            f"of shape {numbers.shape} for {node.shape}"
+        )
+    if is_small(node) and is_small(numbers):
+        taken = np.take_along_axis(_evaluation.held(node), _evaluation.held(numbers), a)
+        return deferred(Held(np.asarray(taken)))
+    n, m = node.shape[a], numbers.shape[a]
+    lines = np.broadcast_shapes(*(s[:a] + (1,) + s[a + 1 :] for s in (node.shape, numbers.shape)))
+    along = lambda k: lines[:a] + (k,) + lines[a + 1 :]  # noqa: E731
+    node, numbers = (broadcast_to(Deferred(i), along(k))._node for i, k in ((node, n), (numbers, m)))
+    target = scratch(along(m), node.dtype)
+    target.overwrite()
+    of_line = (n + m) * node.dtype.itemsize + m * numbers.dtype.itemsize
+    if of_line > _evaluation.most_bytes(1):
+        _take_along_long_lines(node, numbers, a, target)
+        return deferred(Stored(target))
+    at = lambda box: [box[:a] + (range(k),) + box[a + 1 :] for k in (n, m)]  # noqa: E731
+
+    def work(box: Ranges) -> None:
+        of_values, of_numbers = at(box)
+        found = np.take_along_axis(_evaluation.values_of(node, of_values), _evaluation.values_of(numbers, of_numbers), a)
+        _evaluation.put(found, target, of_numbers)
+
+    boxes = _evaluation.cut(all_of(lines), of_line, _evaluation.most_bytes(1))
+    for _ in _evaluation.over(boxes, [node, numbers], work, at):
+        pass
+    return deferred(Stored(target))
+
+
+def _take_along_long_lines(node: Node, numbers: Node, a: int, target: Array) -> None:
+    """Where memory has no room for a line: by single elements."""
+    source, n = _evaluation.stored(node), node.shape[a]
+
+    def work(box: Ranges) -> None:
+        k = _evaluation.values_of(numbers, box)
+        if k.size and not (-n <= int(k.min()) and int(k.max()) < n):
+            raise IndexError(f"some of the indices are outside the extent {n} of axis {a}")
+        key = list(np.ix_(*(np.arange(r.start, r.stop) for r in box)))
+        key[a] = np.where(k < 0, k.astype(np.int64) + n, k).astype(np.int64)
+        _evaluation.put(source.gather(tuple(np.broadcast_arrays(*key))), target, box)
+
+    for _ in _evaluation.over(_evaluation.boxes_of(numbers, more=4), [numbers], work):
+        pass
 
 
 def nonzero(x: Any, /) -> Tuple[Deferred, ...]:

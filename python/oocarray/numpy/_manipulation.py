@@ -11,7 +11,9 @@ from typing import Any, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from ._deferred import Deferred, deferred, in_memory, node_of
+from .._runtime import runtime
+from . import _evaluation
+from ._deferred import Deferred, deferred, in_memory, is_small, node_of
 from ._dtypes import cast, common_type
 from ._nodes import Held, Joined, Node, Seen, Shape, Stored, Taken
 
@@ -237,4 +239,10 @@ def tile(x: Any, repetitions: Sequence[int], /) -> Deferred:
 
 def diagonal_of(x: Any, offset: int, function: str) -> Deferred:
     """Of the last two dimensions."""
+    node = node_of(x)
+    if len(node.shape) == 2 and not is_small(node):
+        rows, columns = node.shape
+        at = np.arange(max(0, -offset), max(0, min(rows, columns - offset)))
+        if at.nbytes * 4 <= runtime().memory:
+            return deferred(Held(_evaluation.stored(node).gather((at, at + offset))))
     return deferred(Held(np.ascontiguousarray(np.diagonal(in_memory(x, function), offset, -2, -1))))

@@ -15,10 +15,11 @@ from .. import _order
 from .._runtime import runtime
 from . import _evaluation
 from ._collecting import collected
-from ._deferred import Deferred, deferred, elementwise, in_memory, is_small, node_of
+from ._deferred import Deferred, deferred, elementwise, is_small, node_of
 from ._dtypes import cast, common_type, is_scalar, nodes_of
 from ._manipulation import axis_of, moveaxis, reshape
 from ._nodes import Elementwise, Generated, Held, Joined, Node, Seen, Stored, indices
+from ._reductions import cumulative_sum
 from ._scratch import scratch
 
 _Unique = namedtuple("_Unique", ["values", "indices", "inverse_indices", "counts"])
@@ -72,23 +73,28 @@ def sort(x: Any, /, *, axis: int = -1, descending: Any = False, stable: Any = Tr
     return _ordered(x, axis, bool(descending), _sorted, node_of(x).dtype, long_line)
 
 
+def _sorted_pairs(keys: Node, values: Node, descending: bool = False) -> Stored:
+    """Records of "key" and "value", by their keys; those of equal keys keep their order."""
+    record = np.dtype([("key", keys.dtype), ("value", values.dtype)])
+
+    def paired(k: np.ndarray, v: np.ndarray) -> np.ndarray:
+        pairs = np.empty(k.shape, record)
+        pairs["key"], pairs["value"] = k, v
+        return pairs
+
+    target = scratch(keys.shape, record)
+    _evaluation.stored(Elementwise(paired, [keys, values], record), target)
+    _order.sort(target, key="key", descending=descending, mark=False)
+    return Stored(target)
+
+
 def argsort(x: Any, /, *, axis: int = -1, descending: Any = False, stable: Any = True) -> Deferred:
     """See the array API standard; equal elements keep their order, and NaN come last."""
     dtype = node_of(x).dtype
 
     def long_line(line: Deferred) -> Deferred:
-        record = np.dtype([("key", dtype), ("number", np.int64)])
-
-        def numbered(v: np.ndarray, n: np.ndarray) -> np.ndarray:
-            pairs = np.empty(v.shape, record)
-            pairs["key"], pairs["number"] = v, n
-            return pairs
-
         numbers = Generated(line.shape, np.int64, lambda r: indices(r[0]))
-        target = scratch(line.shape, record)
-        _evaluation.stored(Elementwise(numbered, [line._node, numbers], record), target)
-        _order.sort(target, key="key", descending=descending, mark=False)
-        return elementwise(lambda p: p["number"], [Stored(target)], np.int64)
+        return elementwise(lambda p: p["value"], [_sorted_pairs(line._node, numbers, bool(descending))], np.int64)
 
     return _ordered(x, axis, bool(descending), _order_of, np.dtype(np.int64), long_line)
 
@@ -115,12 +121,16 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
 # --- sets
 
 
+def _differ(a: np.ndarray, b: np.ndarray) -> Any:
+    return a != b if a.dtype.names is None else a["key"] != b["key"]
+
+
 def _changes(node: Node) -> Node:
-    """Of a sorted line: where an element differs from the one before."""
+    """Of a sorted line: where an element, or its key, differs from the one before."""
     n = node.shape[0]
     upper, lower = (Seen(node, (n - 1,), [(r, 0)]) for r in (range(1, n), range(n - 1)))
     first = Generated((1,), np.dtype(bool), lambda _: np.True_)
-    return Joined([first, Elementwise(np.not_equal, [upper, lower], np.dtype(bool))], 0, np.dtype(bool))
+    return Joined([first, Elementwise(_differ, [upper, lower], np.dtype(bool))], 0, np.dtype(bool))
 
 
 def _runs(x: Any) -> Tuple[Deferred, Deferred]:
@@ -146,11 +156,15 @@ def unique_counts(x: Any, /) -> Any:
         found = _unique(_evaluation.held(node))
         return _Counts(deferred(Held(found.values)), deferred(Held(found.counts)))
     values, begins = _runs(x)
-    n = math.prod(node.shape)
+    return _Counts(values, _lengths(begins, math.prod(node.shape)))
+
+
+def _lengths(begins: Deferred, n: int) -> Deferred:
+    """Of runs that begin there in a line of `n` elements."""
     ends = Joined([begins._node, Held(np.asarray([n]))], 0, np.dtype(np.int64))
     m = begins.shape[0]
     upper, lower = (Seen(ends, (m,), [(r, 0)]) for r in (range(1, m + 1), range(m)))
-    return _Counts(values, elementwise(np.subtract, [upper, lower], np.int64))
+    return elementwise(np.subtract, [upper, lower], np.int64)
 
 
 def _unique(values: np.ndarray) -> _Unique:
@@ -166,15 +180,31 @@ def _unique(values: np.ndarray) -> _Unique:
     return _Unique(line[new], order[begins].astype(np.int64), inverse.reshape(values.shape), counts)
 
 
+def _unique_of(x: Any) -> _Unique:
+    """Sorts the elements with their numbers, and the numbers of their runs back into the order of the elements."""
+    node = node_of(x)
+    if is_small(node):
+        return _Unique(*(deferred(Held(f)) for f in _unique(_evaluation.held(node))))
+    line = reshape(x, (-1,))._node
+    pairs = _sorted_pairs(line, Generated(line.shape, np.int64, lambda r: indices(r[0])))
+    new = _changes(pairs)
+    find = lambda box, p, new: (p["key"][new], p["value"][new], np.flatnonzero(new) + box[0].start)  # noqa: E731
+    values, firsts, begins = collected([pairs, new], [node.dtype, np.dtype(np.int64), np.dtype(np.int64)], find)
+    runs = elementwise(np.subtract, [cumulative_sum(Deferred(new), dtype=np.int64)._node, Held(np.asarray(1))], np.int64)
+    numbers = elementwise(lambda p: p["value"], [pairs], np.int64)
+    inverse = elementwise(lambda p: p["value"], [_sorted_pairs(numbers._node, runs._node)], np.int64)
+    return _Unique(values, firsts, reshape(inverse, node.shape), _lengths(begins, line.shape[0]))
+
+
 def unique_inverse(x: Any, /) -> Any:
-    """See `unique_values`.  All of the array is taken into memory."""
-    found = _unique(in_memory(x, "unique_inverse"))
-    return _Inverse(deferred(Held(found.values)), deferred(Held(found.inverse_indices)))
+    """See `unique_values`."""
+    found = _unique_of(x)
+    return _Inverse(found.values, found.inverse_indices)
 
 
 def unique_all(x: Any, /) -> Any:
-    """See `unique_values`.  All of the array is taken into memory."""
-    return _Unique(*(deferred(Held(f)) for f in _unique(in_memory(x, "unique_all"))))
+    """See `unique_values`."""
+    return _unique_of(x)
 
 
 def isin(x1: Any, x2: Any, /, *, invert: Any = False) -> Deferred:

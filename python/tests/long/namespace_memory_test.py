@@ -121,9 +121,14 @@ CALLS = {
     "standardised": lambda a, x, y, line: xp.max((x - xp.mean(x, axis=0)) / xp.std(x, axis=0)),
     "sum": lambda a, x, y, line: xp.sum(x, axis=(0, 1)),
     "take": lambda a, x, y, line: xp.take(x, xp.asarray(np.random.default_rng(1).permutation(ROWS)), axis=0),
+    "take_along_axis": lambda a, x, y, line: xp.take_along_axis(x, xp.argsort(y, axis=1), axis=1),
+    "take_along_axis of columns": lambda a, x, y, line: xp.take_along_axis(x, xp.argsort(y, axis=0), axis=0),
+    "take_along_axis of a line": lambda a, x, y, line: xp.take_along_axis(line, xp.argsort(line)[: 1 << 20]),
     "tensordot": lambda a, x, y, line: xp.tensordot(x, y, axes=([0], [0])),
     "tile": lambda a, x, y, line: xp.tile(x[: ROWS // 4, :], (2, 2)),
     "tril": lambda a, x, y, line: xp.tril(x),
+    "unique_all": lambda a, x, y, line: xp.unique_all(line),
+    "unique_inverse": lambda a, x, y, line: xp.unique_inverse(xp.round(x)),
     "unique_counts": lambda a, x, y, line: xp.unique_counts(xp.round(line)),
     "unique_values": lambda a, x, y, line: xp.unique_values(line),
     "var": lambda a, x, y, line: xp.var(x, axis=0),
@@ -155,8 +160,8 @@ def test_every_function_is_here():
 
     others = set(names) | set(
         "asarray astype broadcast_arrays broadcast_shapes can_cast empty empty_like finfo from_dlpack full_like iinfo isdtype "
-        "linspace matrix_transpose max meshgrid min moveaxis ones ones_like reshape result_type squeeze std take_along_axis triu "
-        "unique_all unique_inverse unstack zeros zeros_like".split()
+        "linspace matrix_transpose max meshgrid min moveaxis ones ones_like reshape result_type squeeze std triu unstack "
+        "zeros zeros_like".split()
     )
     functions = {n for n in xp.__all__ if callable(getattr(xp, n)) and not isinstance(getattr(xp, n), type)} - {"__array_namespace_info__"}
     assert {f for f in functions - others if f not in here} == set()

@@ -38,6 +38,11 @@ class gateways_node final : public io_service {
 
 }  // namespace
 
+bool is_in_rados(const store_core& store) {
+  return store.url().starts_with("rados:") ||
+         dynamic_cast<const gateways_node*>(store.nodes().front().get()) != nullptr;
+}
+
 std::shared_ptr<io_service> make_gateways_node(std::vector<std::shared_ptr<io_service>> gateways) {
   return std::make_shared<gateways_node>(std::move(gateways));
 }

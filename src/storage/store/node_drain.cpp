@@ -4,6 +4,7 @@
 
 #include "storage/base/in_flight.hpp"
 #include "storage/base/refuse.hpp"
+#include "storage/store/gateways_node.hpp"
 #include "storage/store/store_folders.hpp"
 #include "storage/store/store_url.hpp"
 
@@ -39,7 +40,7 @@ node_list retired_nodes(store_core& store) { return nodes_in(store, retired_key)
 
 void set_drained(store_core& store, std::uint32_t node, bool drained) {
   const std::size_t nodes = store.nodes().size();
-  if (store.url().starts_with("rados:"))
+  if (is_in_rados(store))
     refuse(errc::invalid_request, "a store in RADOS has no nodes of its own: `ceph osd out` empties an OSD");
   if (node >= nodes)
     refuse(errc::invalid_request,

@@ -35,7 +35,15 @@ runtime_options by_userfaultfd(std::uint64_t blocks, std::uint64_t block_bytes =
   return {.memory = blocks * block_bytes, .block = block_bytes, .mapping = mapping_way::userfaultfd};
 }
 
-/// False, and a line that says so, where system calls on absent blocks cannot be served.
+/// False, and a line that says so, where the kernel cannot map blocks so.
+bool userfaults_here() {
+  std::string why;
+  if (userfault_mapping::open(why)) return true;
+  WARN("not run: " << why);
+  return false;
+}
+
+/// The same where system calls on absent blocks cannot be served.
 bool kernel_faults_here() {
   std::string why = "faults of system calls need a privilege";
   const auto m = userfault_mapping::open(why);
@@ -361,11 +369,7 @@ TEST_CASE("a block that was read past the page cache comes in though the kernel 
 }
 
 TEST_CASE("of two threads that write one page at once none leaves a block modified that has been written back") {
-  std::string why;
-  if (!userfault_mapping::open(why)) {
-    WARN("not run: " << why);
-    return;
-  }
+  if (!userfaults_here()) return;
   constexpr std::size_t blocks = 4;
   const int count = testing::rounds(1500, 20'000);
   runtime rt(by_userfaultfd(16, 2 * page_bytes));
@@ -427,6 +431,7 @@ TEST_CASE("a move goes on behind pages that have moved without being counted") {
 }
 
 TEST_CASE("more threads touch absent blocks than serve them") {
+  if (!userfaults_here()) return;
   runtime rt(by_userfaultfd(200, page_bytes));
   words_in_store store(2000, page_bytes);
   segment s(rt.pager(), {.name = "a", .block_bytes = page_bytes, .blocks = 2000}, store.source);
