@@ -10,6 +10,9 @@
 #include <ctime>
 #include <memory>
 
+#include "storage/base/line_limit.hpp"
+#include "storage/base/mutex.hpp"
+
 namespace ooc::storage {
 
 namespace {
@@ -35,15 +38,30 @@ struct notices {
       "oocarray", std::make_shared<forwarding_sink>(), thread, spdlog::async_overflow_policy::overrun_oldest);
 };
 
-}  // namespace
-
-void notice(const std::string& line) noexcept {
+void say(spdlog::string_view_t line) noexcept {
   try {
     // Never destroyed: static objects of the program may still wait for servers when it ends.
     static const notices* const n = new notices;
     n->log->warn("{}", line);
   } catch (...) {  // without memory or threads there is nobody to say it
   }
+}
+
+}  // namespace
+
+void notice(const std::string& line) noexcept { say(line); }
+
+void notice_of_many(const std::string& line) noexcept {
+  static mutex one_at_a_time;
+  static line_limit limit(20, std::chrono::seconds(10));
+  line_limit::place place{};
+  {
+    const lock_guard lock(one_at_a_time);
+    place = limit.next(line_limit::clock::now());
+  }
+  if (place == line_limit::place::left_out) return;
+  notice(line);
+  if (place == line_limit::place::last_shown) say("more of such lines are left out, for at most 10 s");
 }
 
 std::string seconds_text(std::chrono::steady_clock::duration t) {

@@ -273,7 +273,7 @@ asio::awaitable<void> io_client::frame_came(std::size_t channel, wire::frame_rea
 
 void io_client::heard(clock::time_point now) {
   refusal_ = {};
-  if (outage_.heard(now, !calls_.empty())) notice(name_ + " answers again");
+  if (outage_.heard(now, !calls_.empty())) notice_of_many(name_ + " answers again");
 }
 
 // Sending.

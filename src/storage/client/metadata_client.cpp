@@ -59,7 +59,7 @@ std::string metadata_client::ask(wire::frame_kind kind, const std::string& doing
 
 /// The server has answered, if only with a refusal.
 void metadata_client::heard() {
-  if (outage_.heard(clock::now(), false)) notice(name() + " answers again");
+  if (outage_.heard(clock::now(), false)) notice_of_many(name() + " answers again");
 }
 
 std::string metadata_client::exchange(question& q) {

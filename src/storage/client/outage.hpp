@@ -66,7 +66,7 @@ class outage {
   /// Says it, once.  `who` and what for: "node 1 (host:port) to answer the read of 'a'".
   void say(const std::string& whom) {
     said_ = true;
-    notice("waiting for " + whom + ", " + until_text(end(), deadline_));
+    notice_of_many("waiting for " + whom + ", " + until_text(end(), deadline_));
   }
 
  private:

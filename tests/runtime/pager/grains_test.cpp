@@ -84,7 +84,9 @@ std::uint64_t bytes_in_memory() {
 
 bool there_are_grains() {
   runtime rt({.memory = 1 * mib});
-  return rt.pager().grains().possible();
+  if (rt.pager().grains().possible()) return true;
+  WARN("not run: this kernel has no grains");  // the words that ctest calls a skipped test by
+  return false;
 }
 
 }  // namespace
