@@ -21,9 +21,8 @@ namespace ooc::metad {
 struct database_elsewhere {
   std::string database;  ///< for sqlite::open_as::alone
   std::string store_uuid;
-  std::uint32_t gateways =
-      0;                    ///< I/O servers through which alone programs reach the store; 0: they reach it themselves
-  std::string signing_key;  ///< the line of the file signing_key_in(); empty: this server is the first, and makes it
+  std::uint32_t gateways = 0;  ///< I/O servers that programs go through; 0: they reach the store themselves
+  std::string signing_key;     ///< the line of the file signing_key_in(); empty: this server is the first, and makes it
 };
 
 /// The file with the secret half of the capabilities' key.
