@@ -133,11 +133,12 @@ failure memory_io_service::resize(const node_call& c) {
   auto s = objects_.find(file.id);
   if (s == objects_.end() && before == 0) s = objects_.emplace(file.id, object_data{}).first;
   if (s == objects_.end()) return missing(file.id);
-  if (!file.sparse) {
-    if (after > before && after - before > capacity_) return {{ENOSPC, std::generic_category()}, "full"};
-    capacity_ += before;
+  if (!file.sparse) {  // what is reserved may be another than `before`, as a resize may be repeated
+    std::uint64_t& reserved = s->second.reserved;
+    if (after > reserved && after - reserved > capacity_) return {{ENOSPC, std::generic_category()}, "full"};
+    capacity_ += reserved;
     capacity_ -= after;
-    s->second.reserved = after;
+    reserved = after;
   }
   if (after < s->second.bytes.size()) s->second.bytes.resize(after);
   return {};

@@ -13,7 +13,7 @@
 namespace ooc::detail {
 namespace {
 
-std::string quoted(const std::string& path) { return "'" + path + "'"; }
+std::string in_quotes(const std::string& path) { return "'" + path + "'"; }
 
 segment_options options_for(const std::string& path, const blocking& b, std::uint64_t max_resident, bool writable) {
   b.check();
@@ -27,7 +27,7 @@ segment_options options_for(const std::string& path, const blocking& b, std::uin
   std::uint64_t addresses = 0;
   if (__builtin_mul_overflow(o.block_bytes, o.blocks, &addresses) || addresses >> 47 != 0)
     throw usage_error(errc::invalid_request,
-                      quoted(path) + ": " + std::to_string(o.blocks) + " superblocks of " +
+                      in_quotes(path) + ": " + std::to_string(o.blocks) + " superblocks of " +
                           std::to_string(o.block_bytes) +
                           " bytes (whole pages) pass the 2^47 bytes of the address space; choose "
                           "larger buffer factors");
@@ -51,9 +51,10 @@ storage::new_file file_for(const blocking& b, const block_file_options& options,
 
 void check_fits(const storage::entry& meta, const std::string& path, const blocking& b) {
   if (!meta.array.tile.empty())
-    throw usage_error(errc::type_mismatch, quoted(path) + " is in tiled order; the block layer reads row-major files");
+    throw usage_error(errc::type_mismatch,
+                      in_quotes(path) + " is in tiled order; the block layer reads row-major files");
   if (meta.size < b.file_bytes())
-    throw usage_error(errc::type_mismatch, quoted(path) + " has " + std::to_string(meta.size) +
+    throw usage_error(errc::type_mismatch, in_quotes(path) + " has " + std::to_string(meta.size) +
                                                " bytes, fewer than the " + std::to_string(b.file_bytes()) +
                                                " that rs, ne and nb describe");
 }
@@ -74,7 +75,7 @@ block_core::block_core(runtime& rt, const store& s, std::string_view path, const
   } catch (const usage_error& e) {
     if (e.code() != errc::budget_too_small) throw;
     throw usage_error(errc::budget_too_small,
-                      "a superblock of " + quoted(path_) + " has " + std::to_string(wanted.block_bytes) +
+                      "a superblock of " + in_quotes(path_) + " has " + std::to_string(wanted.block_bytes) +
                           " bytes, and one must fit the " + std::to_string(rt.pager().budget()) +
                           " bytes that the budget has for blocks, beside what is pinned and what the "
                           "open arrays need; give the runtime more memory or choose smaller buffer "
@@ -115,10 +116,10 @@ void block_core::write_back_or_report() noexcept {
   try {
     const failure f = segment_->writeback();
     if (!f) return;
-    log_error("block file " + quoted(path_) + " closed with " + std::to_string(segment_->dirty_blocks()) +
+    log_error("block file " + in_quotes(path_) + " closed with " + std::to_string(segment_->dirty_blocks()) +
               " modified superblocks that could not be written; they are lost: " + f.what);
   } catch (const std::exception& e) {
-    log_error("block file " + quoted(path_) + " closed; modified blocks may be lost: " + e.what());
+    log_error("block file " + in_quotes(path_) + " closed; modified blocks may be lost: " + e.what());
   }
   data_were_lost();
 }
@@ -130,18 +131,18 @@ void block_core::end_with_runtime() noexcept {
 }
 
 void block_core::check_open() const {
-  if (closed()) throw usage_error(errc::closed, quoted(path_) + " has been closed");
+  if (closed()) throw usage_error(errc::closed, in_quotes(path_) + " has been closed");
 }
 
 void block_core::check_writable() const {
   if (!writable_)
-    throw usage_error(std::error_code(EROFS, std::generic_category()), quoted(path_) + " is open for reading only");
+    throw usage_error(std::error_code(EROFS, std::generic_category()), in_quotes(path_) + " is open for reading only");
 }
 
 block_core::place block_core::find(const block_coordinates& at) const {
   const blocking& b = shape();
   if (!b.contains(at))
-    throw usage_error(errc::invalid_request, "block " + at.text() + " of " + quoted(path_) + ": there are " +
+    throw usage_error(errc::invalid_request, "block " + at.text() + " of " + in_quotes(path_) + ": there are " +
                                                  block_coordinates{std::span<const std::uint64_t>{b.nb}}.text() +
                                                  " blocks, dimension 1 first");
   place p;
@@ -168,7 +169,7 @@ namespace {
 
 void throw_for(failure f, const block_coordinates& at, const std::string& path) {
   if (!f) return;
-  f.what = "block " + at.text() + " of " + quoted(path) + ": " + f.what;
+  f.what = "block " + at.text() + " of " + in_quotes(path) + ": " + f.what;
   throw_if(f);
 }
 
@@ -234,8 +235,9 @@ namespace {
 
 void check_size(std::size_t given, std::uint64_t needed, const block_coordinates& at, const std::string& path) {
   if (given < needed)
-    throw usage_error(errc::invalid_request, "block " + at.text() + " of " + quoted(path) + ": the memory given has " +
-                                                 std::to_string(given) + " bytes, a block " + std::to_string(needed));
+    throw usage_error(errc::invalid_request, "block " + at.text() + " of " + in_quotes(path) +
+                                                 ": the memory given has " + std::to_string(given) +
+                                                 " bytes, a block " + std::to_string(needed));
 }
 
 }  // namespace
@@ -319,11 +321,11 @@ void block_core::invalidate(bool discard) {
   switch (segment_->invalidate(discard)) {
     case segment::invalidated::done: return;
     case segment::invalidated::dirty:
-      throw usage_error(errc::dirty, quoted(path_) + " has " + std::to_string(segment_->dirty_blocks()) +
+      throw usage_error(errc::dirty, in_quotes(path_) + " has " + std::to_string(segment_->dirty_blocks()) +
                                          " modified superblocks; call writeback() first, or "
                                          "invalidate(ooc::discard) to lose them");
     case segment::invalidated::pinned:
-      throw usage_error(errc::busy, quoted(path_) + " has pinned blocks; let go of them first");
+      throw usage_error(errc::busy, in_quotes(path_) + " has pinned blocks; let go of them first");
   }
 }
 
@@ -331,7 +333,7 @@ void block_core::close() {
   if (closed()) return;
   if (const std::uint64_t n = guards_)
     throw usage_error(errc::busy,
-                      quoted(path_) + " has " + std::to_string(n) + " pinned blocks; let go of them before close()");
+                      in_quotes(path_) + " has " + std::to_string(n) + " pinned blocks; let go of them before close()");
   throw_if(segment_->writeback());
   segment_->close();
   claim_.release();

@@ -28,7 +28,7 @@ ooc::striping striping_from_text(std::string_view text, const std::string& path,
   const bool read = std::sscanf(given.c_str(), "%u,%u,%llu%n", &s.sn, &s.nn, &sf, &end) == 3;
   if (!read || s.nn == 0 || sf == 0 || sf > std::uint64_t{std::numeric_limits<std::int64_t>::max()} / s.nn ||
       (static_cast<std::size_t>(end) != given.size() && given[static_cast<std::size_t>(end)] != ','))
-    refuse(EINVAL, storage::quoted(path) + ": '" + given +
+    refuse(EINVAL, storage::in_quotes(path) + ": '" + given +
                        "' is no striping: give first node, nodes and bytes of a stripe, as in 0,2,65536");
   if (static_cast<std::size_t>(end) != given.size())
     nodes = nodes_from_text(text.substr(static_cast<std::size_t>(end) + 1));
@@ -39,17 +39,18 @@ ooc::striping striping_from_text(std::string_view text, const std::string& path,
 // Attributes that say how the bytes of a file are kept can be set as long as it has none.
 void put_own_attribute(sqlite::connection& c, const entry& e, std::string_view key, std::string_view value) {
   if (e.kind != entry_kind::file || allocated_size(e) != 0 || !e.array.extents.empty())
-    refuse(EPERM, storage::quoted(e.path) + ": striping and type are set as long as a file is empty");
+    refuse(EPERM, storage::in_quotes(e.path) + ": striping and type are set as long as a file is empty");
   if (key == striping_key) {
     node_list nodes;
     ooc::striping s = striping_from_text(value, e.path, nodes);
-    choose_nodes(c, storage::quoted(e.path), s, nodes);
+    choose_nodes(c, storage::in_quotes(e.path), s, nodes);
     sqlite::run(c, "UPDATE entry SET sn = ?, nn = ?, sf = ?, stripe_map = ? WHERE id = ?", s.sn, s.nn, s.sf,
                 map_column(c, nodes), e.id);
     return;
   }
   const std::uint32_t bytes = element_size(value);
-  if (bytes == 0) refuse(EINVAL, storage::quoted(e.path) + ": there is no element type '" + std::string(value) + "'");
+  if (bytes == 0)
+    refuse(EINVAL, storage::in_quotes(e.path) + ": there is no element type '" + std::string(value) + "'");
   sqlite::run(c, "UPDATE entry SET element_type = ?, element_size = ? WHERE id = ?", value, bytes, e.id);
 }
 
@@ -111,7 +112,7 @@ nothing call_runner::run(const calls::set_in_progress& q, const transacted& t) c
 entry call_runner::run(const calls::change& q, const transacted& t) const {
   const entry_change& what = q.what;
   const path_resolution::node n = t.walk.resolve(q.where);
-  const std::string path = t.walk.path_of(q.where, n), name = storage::quoted(path);
+  const std::string path = t.walk.path_of(q.where, n), name = storage::in_quotes(path);
   if (what.mode || what.owner || what.group || what.empty()) {
     const std::uint32_t owner = what.owner.value_or(n.owner), group = what.group.value_or(n.group);
     if (who_.uid != 0 && who_.uid != n.owner)
@@ -171,7 +172,7 @@ nothing call_runner::run(const calls::remove_attribute& q, const transacted& t) 
   if (lists_nodes(n, q.key)) require_owner_of_store(who_, n, q.key);
   sqlite::run(t.c, "DELETE FROM attribute WHERE entry = ? AND key = ?", n.id, q.key);
   if (t.c.changes() == 0)
-    refuse(q.where.path.empty() ? ENODATA : ENOENT, storage::quoted(path) + " has no attribute '" + q.key + "'");
+    refuse(q.where.path.empty() ? ENODATA : ENOENT, storage::in_quotes(path) + " has no attribute '" + q.key + "'");
   note_change(t.c, n.id);
   return {};
 }

@@ -14,7 +14,7 @@ namespace {
 entry with_commits(sqlite::connection& c, const path_resolution& walk, file_id id) {
   (void)generation_of(c, id);  // the file is there
   entry e = read_entry(c, id, walk.path_of(id));
-  if (!e.commit) refuse(EINVAL, storage::quoted(e.path) + " was made without commits");
+  if (!e.commit) refuse(EINVAL, storage::in_quotes(e.path) + " was made without commits");
   return e;
 }
 
@@ -25,7 +25,7 @@ nothing call_runner::run(const calls::decide& q, const transacted& t) const {
     const entry e = with_commits(t.c, t.walk, f.id);
     require_writer(t, f.id, "commit it");
     if (e.commit->number != f.after)
-      throw usage_error(errc::conflict, storage::quoted(e.path) + " has commit " + std::to_string(e.commit->number) +
+      throw usage_error(errc::conflict, storage::in_quotes(e.path) + " has commit " + std::to_string(e.commit->number) +
                                             ", and the one that is to be made follows commit " +
                                             std::to_string(f.after) + ": open it again");
     raise_commit(t.c, e, q.time_ns, q.attributes);

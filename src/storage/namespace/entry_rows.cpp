@@ -313,8 +313,8 @@ bool bury(sqlite::connection& c, file_id id) {
 void put_attribute(sqlite::connection& c, file_id id, std::string_view key, std::string_view value,
                    std::string_view path) {
   if (key.empty() || key.size() > max_name || key.find('\0') != key.npos)
-    refuse(EINVAL, quoted(path) + ": an attribute's name has 1 to 255 bytes");
-  if (value.size() > max_attribute) refuse(EINVAL, quoted(path) + ": an attribute's value has at most 1 MiB");
+    refuse(EINVAL, in_quotes(path) + ": an attribute's name has 1 to 255 bytes");
+  if (value.size() > max_attribute) refuse(EINVAL, in_quotes(path) + ": an attribute's value has at most 1 MiB");
   // Text may hold no zero byte: such a value is stored as bytes.
   const bool binary = value.find('\0') != value.npos;
   const auto* const first = reinterpret_cast<const std::byte*>(value.data());
@@ -330,7 +330,7 @@ void put_attribute(sqlite::connection& c, file_id id, std::string_view key, std:
         id, key, value);
   query q(c, "SELECT sum(length(value) + length(key)) FROM attribute WHERE entry = ?", id);
   if (q.next() && q.unsigned_integer(0) > max_attributes)
-    refuse(EINVAL, quoted(path) + ": the attributes of an entry have at most 4 MiB together");
+    refuse(EINVAL, in_quotes(path) + ": the attributes of an entry have at most 4 MiB together");
 }
 
 }  // namespace ooc::storage

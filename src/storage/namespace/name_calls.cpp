@@ -242,7 +242,7 @@ entry call_runner::run(const calls::unlink& q, const transacted& t) const {
 
 entry call_runner::run(const calls::take_over& q, const transacted& t) const {
   const path_resolution::node old = t.walk.resolve(q.of);
-  const std::string path = t.walk.path_of(old.id), name = storage::quoted(path);
+  const std::string path = t.walk.path_of(old.id), name = storage::in_quotes(path);
   const entry next = read_entry(t.c, q.id, path);
   if (next.kind != entry_kind::file || old.kind != entry_kind::file || !old.made || next.id == old.id)
     refuse(EINVAL, name + ": only another file takes the place of a file");

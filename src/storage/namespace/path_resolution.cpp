@@ -38,7 +38,7 @@ std::pair<file_id, std::string> folder_of(sqlite::connection& c, file_id id) {
 
 }  // namespace
 
-std::string quoted(std::string_view path) {
+std::string in_quotes(std::string_view path) {
   if (path.size() > max_path)  // of an entry that was found by its number
     return "'..." + std::string(path.substr(path.size() - shown_of_long_path)) + "'";
   const auto parts = split_path(path);
@@ -52,7 +52,7 @@ std::int64_t now_ns() {
 
 std::string shown(const place& where) {
   if (where.folder != root_id && where.path.empty()) return "entry number " + std::to_string(where.folder);
-  return quoted(std::string_view(where.path));
+  return in_quotes(std::string_view(where.path));
 }
 
 path_resolution::node path_resolution::start(const place& where) const {
@@ -72,10 +72,10 @@ std::optional<path_resolution::node> path_resolution::child(const node& folder, 
 
 path_resolution::node path_resolution::enter(const node& folder, const std::string& name, std::string_view path) const {
   if (folder.kind != entry_kind::folder)
-    refuse(ENOTDIR, quoted(path) + ": a file is where '" + name + "' needs a folder");
+    refuse(ENOTDIR, in_quotes(path) + ": a file is where '" + name + "' needs a folder");
   require(folder, may_enter, path, "pass a folder on the way");
   const auto n = child(folder, name);
-  if (!n || !n->made) refuse(ENOENT, quoted(path) + ": there is no '" + name + "'; `ooc ls` shows what there is");
+  if (!n || !n->made) refuse(ENOENT, in_quotes(path) + ": there is no '" + name + "'; `ooc ls` shows what there is");
   return *n;
 }
 
@@ -183,7 +183,7 @@ void path_resolution::require_way_to(file_id id) const {
 
 void path_resolution::require(const node& n, std::uint32_t bits, std::string_view path, const char* to_do) const {
   if (!permits(who_, n.owner, n.group, n.mode, bits))
-    refuse(EACCES, quoted(path) + ": user " + std::to_string(who_.uid) + " may not " + to_do + "; its owner (user " +
+    refuse(EACCES, in_quotes(path) + ": user " + std::to_string(who_.uid) + " may not " + to_do + "; its owner (user " +
                        std::to_string(n.owner) + ") can change the mode (`ooc chmod`)");
 }
 

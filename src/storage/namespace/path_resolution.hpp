@@ -20,7 +20,7 @@
 namespace ooc::storage {
 
 /// A path for messages: "'plate/a'", "the root folder".
-std::string quoted(std::string_view path);
+std::string in_quotes(std::string_view path);
 /// The same, or "entry number 7".
 std::string shown(const place& where);
 
