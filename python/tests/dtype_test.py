@@ -89,7 +89,7 @@ def test_another_structure_of_the_same_size_is_refused(store, budget):
     assert store.open("a").dtype == "V8"
 
 
-def test_long_doubles_of_another_processor_are_refused(store, monkeypatch):
+def test_long_doubles_of_another_processor_are_refused(store, budget, monkeypatch):
     a = store.create("of_x86", (4,), dtype=np.longdouble)
     a[:] = 1
     a.close()
