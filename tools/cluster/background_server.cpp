@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -46,8 +47,10 @@ std::uint64_t start_time(pid_t pid) {
   return started;
 }
 
-/// In the child: becomes a session of its own and runs the program.  Only async-signal-safe calls.
-[[noreturn]] void become(const char* program, char* const* arguments, int log, int report) {
+/// In the child: becomes a session of its own and, when it is told to go on, runs the program; not where who tells it
+/// has been killed, and nobody knows of it.  Only async-signal-safe calls.
+[[noreturn]] void become(const char* program, char* const* arguments, int log, int report, const int (&go_on)[2]) {
+  ::close(go_on[0]);
   ::setsid();
   const auto fail = [&]() {
     const int error = errno;
@@ -69,6 +72,8 @@ std::uint64_t start_time(pid_t pid) {
   const int no_error = 0;
   if (::write(report, &no_error, sizeof no_error) != sizeof no_error || ::write(report, &me, sizeof me) != sizeof me)
     ::_exit(127);
+  char go = 0;
+  if (::read(go_on[1], &go, 1) != 1) ::_exit(127);
   ::execv(program, arguments);
   fail();
   ::_exit(127);
@@ -100,6 +105,10 @@ void background_server::start(const fs::path& program, const std::vector<std::st
   if (::pipe2(ends, O_CLOEXEC) != 0) fail(errno, "no pipe");
   const file_descriptor out(ends[0]);
   file_descriptor in(ends[1]);
+  int pair[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) fail(errno, "no socket");
+  const file_descriptor go_on(pair[0]);
+  file_descriptor waits(pair[1]);
 
   std::vector<std::string> words{program.string()};
   words.insert(words.end(), arguments.begin(), arguments.end());
@@ -108,11 +117,13 @@ void background_server::start(const fs::path& program, const std::vector<std::st
   pointers.push_back(nullptr);
   const pid_t child = ::fork();
   if (child < 0) fail(errno, "no process can be made");
-  if (child == 0) become(words[0].c_str(), pointers.data(), log_file.get(), in.get());
+  if (child == 0) become(words[0].c_str(), pointers.data(), log_file.get(), in.get(), pair);
   in = {};
+  waits = {};
   while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
-  // 0 and the process; then nothing more if the program could be run, else why not.
+  // 0 and the process, which is written down before it goes on; then nothing more if the program could be run, else why
+  // not.
   int error = 0;
   pid_t pid = 0;
   const auto take = [&](void* to, std::size_t n) {
@@ -123,11 +134,11 @@ void background_server::start(const fs::path& program, const std::vector<std::st
   };
   if (!take(&error, sizeof error) || error != 0 || !take(&pid, sizeof pid))
     fail(error != 0 ? error : EIO, "no process can be made");
-  if (take(&error, sizeof error)) fail(error, "'" + program.string() + "' cannot be run");
-
   const fs::path part = pid_file().string() + ".new";
   std::ofstream(part) << pid << " " << start_time(pid) << "\n";
   fs::rename(part, pid_file());
+  if (::send(go_on.get(), "", 1, MSG_NOSIGNAL) != 1) fail(errno, "it has ended before it began");
+  if (take(&error, sizeof error)) fail(error, "'" + program.string() + "' cannot be run");
 }
 
 bool background_server::wait_listening(std::chrono::steady_clock::time_point deadline) const {
