@@ -194,12 +194,10 @@ std::uint32_t find_gateways(const rados_pool& pool) {
   return text ? static_cast<std::uint32_t>(std::stoul(*text)) : 0;
 }
 
+// The number last: where this ends halfway, it is made whole by who asks for that number again.  Who comes meanwhile
+// learns the new one of the metadata server, before it reaches any bytes.
 void set_gateways(const rados_pool& pool, std::uint32_t count) {
   if (count == find_gateways(pool)) return;
-  if (count == 0)
-    pool.remove(gateways_object);
-  else
-    pool.put(gateways_object, std::to_string(count));
   std::vector<std::string> places;
   pool.for_each_object([&](const std::string& object) {
     if (object.starts_with(client_prefix) || object.starts_with(gateway_prefix)) places.push_back(object);
@@ -209,6 +207,10 @@ void set_gateways(const rados_pool& pool, std::uint32_t count) {
     shut_out_of(pool, object);
     pool.remove(object);
   }
+  if (count == 0)
+    pool.remove(gateways_object);
+  else
+    pool.put(gateways_object, std::to_string(count));
 }
 
 rados_description take_gateway(const rados_pool& pool, std::uint32_t number) {
