@@ -108,8 +108,9 @@ TEST_CASE("files of several chunks are read at their places as long as they are 
     auto a = open_file<double, 2>(rt, f.description, open_read_only, f.contents(c), {.block = 8192});
     std::filesystem::remove(f.names + "1.0");
     CHECK(holds(a, 0));
+    // The block meets both chunks of that file, which are read side by side: either may fail first.
     CHECK_THROWS_WITH(a.pin({{4, 0}, {5, 1}}, access_mode::read),
-                      Catch::Contains("c.1.0', dataset 'd': chunk [4, 0] at byte 8 may be another one now"));
+                      Catch::Contains("c.1.0', dataset 'd': chunk [4, ") && Catch::Contains(" may be another one now"));
   }
   const auto refused = [&](const file_chunks& other, const char* why) {
     CHECK_THROWS_WITH((open_file<double, 2>(rt, f.description, open_read_only, f.contents(other))),
