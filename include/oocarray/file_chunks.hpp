@@ -2,7 +2,7 @@
 //
 // A program that has read the file's description (by libhdf5, whose calls are named below, or from Zarr's JSON) hands
 // this to open_file() as file_contents::chunks; the Python package does so.  The array then decodes chunks as they are
-// touched.
+// touched.  Chunks that are files of their own can be written to as well.
 #pragma once
 
 #include <cstddef>
@@ -28,6 +28,22 @@ enum class chunk_filter : std::uint8_t {
 
 /// Whether the library can undo it: the last three need libraries that it may have been built without.
 bool can_undo(chunk_filter f) noexcept;
+/// Whether the library can apply it: the same, but for lzf.
+bool can_apply(chunk_filter f) noexcept;
+
+/// How a filter packs what is written.  Unpacking asks for none of it.
+struct chunk_packing {
+  /// deflate and gzip: 0 to 9, of which ISA-L knows four (0, up to 3, up to 6, above), -1 is 6; blosc: 0 to 9; zstd: as
+  /// its library has it.
+  int level = 1;
+  bool checksum = false;  ///< zstd: a checksum follows each frame
+
+  enum class shuffling : std::uint8_t { none, bytes, bits };
+  std::string blosc_codec = "lz4";  ///< blosc: blosclz, lz4, lz4hc, snappy, zlib or zstd
+  shuffling blosc_shuffle = shuffling::bytes;
+  std::uint32_t blosc_element = 0;  ///< bytes; 0: those of an element
+  std::uint32_t blosc_block = 0;    ///< bytes; 0: its library chooses
+};
 
 /// Where a chunk lies in its file (H5Dget_chunk_info_by_coord); one that was never written has 0 bytes.
 struct file_chunk {
@@ -70,6 +86,8 @@ struct file_chunks {
   /// are.
   std::vector<std::size_t> stored_order = {};
   std::optional<chunk_files> files = {};  ///< none: all chunks are in the file that is opened
+  /// Of each filter, where the array is written to; empty: as chunk_packing says.
+  std::vector<chunk_packing> packing = {};
 };
 
 }  // namespace ooc

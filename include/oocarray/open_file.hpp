@@ -18,7 +18,12 @@
 //
 // A dataset in chunks, packed by the filters of oocarray/file_chunks.hpp, is opened for reading in the same way; there
 // file_contents::chunks says where the chunks lie.  They are decoded when they are touched.  So is an array of Zarr,
-// whose chunks are files of their own: the file that is opened is then the one that describes it.
+// whose chunks are files of their own: the file that is opened is then the one that describes it.  Such chunks can be
+// written to as well.  A chunk that has been changed is packed once all of it has been written, or others need its
+// memory, and at the latest by writeback(); its file is then replaced by a new one, so that whoever reads it sees the
+// chunk as it was or as it is.  A process that dies loses no more than it had not written back.  Several processes,
+// with options.shared, write different chunks; of two that write to one, the later takes the elements of the other
+// back.
 //
 // Nothing is copied: the array's blocks are read from the file, and written to it, with the budget,
 // the read-ahead, the pins and the algorithms of any other array.  What differs from a file of a store:
@@ -94,8 +99,8 @@ struct file_contents {
   /// A .npy file in the other order than this is refused, so that no index changes its meaning unseen.
   index_order order = index_order::row_major;
 
-  /// Raw files: not one piece at `offset`, but packed chunks.  Such a file is opened for reading only.  What is decoded
-  /// of it takes up to half of the runtime's memory.
+  /// Raw files: not one piece at `offset`, but packed chunks.  Only chunks that are files of their own are written to.
+  /// What is decoded of them takes up to half of the runtime's memory.
   std::optional<file_chunks> chunks = {};
 
   /// The file that the program has read all this from.  Another file that has taken its name since is refused (ESTALE),

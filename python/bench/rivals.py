@@ -74,6 +74,9 @@ ROWS = {
     "packed_columns": Row("packed", 1.5, ["h5py-tiles"], ["h5py"], "a[:, j].sum() for the first columns of these", "none"),
     "zarr_blosc": Row("chunked", 1.2, _readers("blosc"), ["zarr", "tensorstore"], "sum of all of Zarr, Blosc with LZ4", "none"),
     "zarr_zstd": Row("chunked", 1.2, _readers("zstd"), ["zarr", "tensorstore"], "the same, Zstandard", "none"),
+    "zarr_written": Row(
+        "nothing", 1.0, ["writer-zarr", "writer-tensorstore"], ["zarr", "tensorstore"], "a new Zarr array, Blosc with LZ4", "none"
+    ),
     "checkpoint": Row(
         "committed", 5.0, ["copied-npy"], [], "a tenth of an array changed, and a checkpoint of it", "commits=True, block=\"1MiB\", ooc.commit(a)"
     ),
@@ -192,7 +195,7 @@ LOOPS = {
 VERSIONED = ("checkpoint", "checkpoint_beside_versions")
 CHUNKED = (256, 512)  #: of Zarr arrays
 PACKED = {"bands": 16, "tiles": 256}  #: datasets in chunks of 1 MiB, and the rows of each
-WRITES = {"multiply", "jacobi", "multiply_beside_dask"}
+WRITES = {"multiply", "jacobi", "multiply_beside_dask", "zarr_written"}
 
 
 # --- the sides.  Each returns the seconds, and a digest of the result.
@@ -237,6 +240,11 @@ def ours(row: str, s: Dict[str, Any]) -> Dict[str, Any]:
         if row.startswith("packed"):
             with ooc.open_file(f"{s['dir']}/packed.h5", dataset="bands" if row == "packed_bands" else "tiles") as x:
                 said = _timed(row, lambda: columns(x, None, s) if row == "packed_columns" else ooc.sum(x))
+        elif row == "zarr_written":
+            z = ooc.create_zarr(_written(s), (s["n"], s["n"]), chunks=CHUNKED, codecs="blosc:lz4:5")
+            said = _timed(row, lambda: _write_bands(s["n"], 16, z.__setitem__), z.writeback)
+            said["digest"] = _sample(z)
+            z.close()
         elif row.startswith("zarr"):
             with ooc.open_file(_chunked(s, row.partition("_")[2])) as x:
                 said = _timed(row, lambda: ooc.sum(x))
@@ -394,6 +402,40 @@ def tensorstore_reader(row: str, s: Dict[str, Any], codec: str) -> Dict[str, Any
     return _sum_of_bands(row, t.shape[0], lambda band: t[band].read().result())
 
 
+def _written(s: Dict[str, Any]) -> str:
+    path = f"{s['dir']}/written.zarr"
+    shutil.rmtree(path, ignore_errors=True)
+    return path
+
+
+def _write_bands(n: int, step: int, write: Callable[[Any, Any], Any]) -> None:
+    row = np.cumsum(np.random.default_rng(4).integers(-3, 4, n)).astype("f8")
+    for i in range(0, n, step):
+        write(np.s_[i : i + step], row + np.arange(i, min(i + step, n))[:, np.newaxis] // 3)
+
+
+def writer(row: str, s: Dict[str, Any], how: str) -> Dict[str, Any]:
+    n, path = s["n"], _written(s)
+    if how == "zarr":
+        import zarr
+        from zarr.codecs import BloscCodec
+
+        codec = BloscCodec(cname="lz4", clevel=5, shuffle="shuffle")
+        z = zarr.create_array(path, shape=(n, n), dtype="f8", chunks=CHUNKED, compressors=codec)
+        enter(s["group"])
+        return {**_timed(row, lambda: _write_bands(n, CHUNKED[0], z.__setitem__)), "digest": _sample(z)}
+    import tensorstore
+
+    blosc = {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 8}
+    codecs = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "blosc", "configuration": blosc}]
+    grid = {"name": "regular", "configuration": {"chunk_shape": list(CHUNKED)}}
+    described = {"shape": [n, n], "data_type": "float64", "chunk_grid": grid, "codecs": codecs}
+    spec = {"driver": "zarr3", "kvstore": {"driver": "file", "path": path}, "metadata": described}
+    t = tensorstore.open(spec, create=True).result()
+    enter(s["group"])
+    return {**_timed(row, lambda: _write_bands(n, CHUNKED[0], lambda at, values: t[at].write(values).result())), "digest": _sample(t)}
+
+
 def _changes(n: int) -> Iterator[Tuple[slice, np.ndarray]]:
     """A tenth of the rows, in pieces of a MiB that are chosen at random."""
     rng, rows = np.random.default_rng(6), max(1, (1 << 20) // (8 * n))
@@ -445,7 +487,7 @@ def _ocdbt(s: Dict[str, Any]) -> Dict[str, Any]:
     return {"driver": "zarr3", "kvstore": {"driver": "ocdbt", "base": f"file://{s['dir']}/c.ocdbt/"}, "path": "c/"}
 
 
-SIDES = {"copied": copied, "versioned": versioned, "reader": zarr_reader, "tensorstore": tensorstore_reader, "h5py": h5py_alone, "memmap": memmap, "lazy": lazy, "dask": dask, "zarr": zarr_alone}
+SIDES = {"copied": copied, "versioned": versioned, "reader": zarr_reader, "tensorstore": tensorstore_reader, "writer": writer, "h5py": h5py_alone, "memmap": memmap, "lazy": lazy, "dask": dask, "zarr": zarr_alone}
 
 
 # --- the data
@@ -595,7 +637,7 @@ def run_child(run: str) -> None:
         kind, _, how = side.partition("-")
         if row == "numba_resident":
             s["compiled"] = compiled_jacobi()
-        if kind not in ("lazy", "dask", "zarr", "reader", "tensorstore", "versioned"):  # these import first
+        if kind not in ("lazy", "dask", "zarr", "reader", "tensorstore", "versioned", "writer"):  # these import first
             enter(s["group"])
         said = {"ours": ours, "imported": imported, "plain": plain}[kind](row, s) if not how else SIDES[kind](row, s, how)
     print(json.dumps(said))

@@ -43,6 +43,7 @@ from ._store import Attributes, Entry, Store, create, create_or_open, open, open
 from ._sweep import sweep
 from ._view import View
 from ._zarr import from_zarr, to_zarr
+from ._in_place.zarr_creation import create_zarr
 
 _core.set_error_maker(_make_error)
 _faults.install()
@@ -73,6 +74,7 @@ __all__ = [
     "count_nonzero",
     "create",
     "create_or_open",
+    "create_zarr",
     "cumsum",
     "for_each",
     "from_hdf5",

@@ -306,13 +306,13 @@ def _new_on_disk(path: str, overwrite: bool, make: Dict[str, Any]) -> Iterator[A
     try:
         with _zip_file(passing, "w") if _is_zip(path) else contextlib.nullcontext(passing) as store:
             yield _zarr().create_array(store, **make)
-        _take_name(passing, path)
+        take_name(passing, path)
     except BaseException:
-        _remove(passing)
+        remove(passing)
         raise
 
 
-def _take_name(passing: str, path: str) -> None:
+def take_name(passing: str, path: str) -> None:
     """Gives what is at `passing` the name `path`; what is there goes once that has succeeded."""
     if not os.path.isdir(path):
         os.replace(passing, path)
@@ -324,10 +324,10 @@ def _take_name(passing: str, path: str) -> None:
     except BaseException:
         os.rename(old, path)
         raise
-    _remove(old)
+    remove(old)
 
 
-def _remove(path: str) -> None:
+def remove(path: str) -> None:
     if os.path.isdir(path) and not os.path.islink(path):
         shutil.rmtree(path)
     elif os.path.lexists(path):

@@ -85,13 +85,16 @@ using table_of_numbers = py::array_t<std::uint64_t, py::array::c_style | py::arr
 /// and time of change of each.
 using files_of_chunks = std::tuple<std::string, char, sizes, table_of_numbers>;
 
+/// Level, checksum, and of Blosc codec, shuffling, bytes of an element and of a block.
+using packing_of_filter = std::tuple<int, bool, std::string, std::uint8_t, std::uint32_t, std::uint32_t>;
+
 /// Where a dataset's chunks lie: its name, their extents, filters by name, the fill value's bytes; of each chunk
-/// offset, bytes and filter mask; the order of its dimensions, and its files.
+/// offset, bytes and filter mask; the order of its dimensions, its files, and how each filter packs.
 using chunks_in_file = std::tuple<std::string, sizes, std::vector<std::string>, py::bytes, table_of_numbers, sizes,
-                                  std::optional<files_of_chunks>>;
+                                  std::optional<files_of_chunks>, std::vector<packing_of_filter>>;
 
 file_chunks chunks_from(const chunks_in_file& given) {
-  const auto& [dataset, extents, filters, fill, table, order, files] = given;
+  const auto& [dataset, extents, filters, fill, table, order, files, packing] = given;
   file_chunks c{.dataset = dataset, .extents = extents, .filters = {}, .table = {}, .fill = {}, .stored_order = order};
   for (const std::string& name : filters) {
     const auto* const known = std::find_if(std::begin(filters_by_name), std::end(filters_by_name),
@@ -106,6 +109,8 @@ file_chunks chunks_from(const chunks_in_file& given) {
   const auto rows = table.unchecked<2>();
   for (py::ssize_t i = 0; i < rows.shape(0); ++i)
     c.table.push_back({rows(i, 0), static_cast<std::uint32_t>(rows(i, 1)), static_cast<std::uint32_t>(rows(i, 2))});
+  for (const auto& [level, checksum, codec, shuffle, element, block] : packing)
+    c.packing.push_back({level, checksum, codec, static_cast<chunk_packing::shuffling>(shuffle), element, block});
   if (!files) return c;
   const auto& [names, separator, chunks, states] = *files;
   c.files = chunk_files{.names = names, .separator = separator, .chunks = chunks};

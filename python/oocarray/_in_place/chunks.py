@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List, NamedTuple, Optional, Tuple
+from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -18,6 +18,17 @@ class Files(NamedTuple):
     states: Numbers  #: bytes and time of change of each file of several, row-major
 
 
+class Packing(NamedTuple):
+    """How a filter packs what is written; `oocarray/file_chunks.hpp` has the details."""
+
+    level: int = 1
+    checksum: bool = False
+    codec: str = "lz4"  #: of Blosc, as what follows
+    shuffle: int = 1  #: 0: not, 1: by bytes, 2: by bits
+    element: int = 0  #: bytes; 0: those of an element
+    block: int = 0  #: bytes; 0: its library chooses
+
+
 class Chunks(NamedTuple):
     dataset: str
     shape: Tuple[int, ...]  #: of a chunk
@@ -26,6 +37,7 @@ class Chunks(NamedTuple):
     table: Numbers  #: offset, bytes and filter mask, row-major over the chunks
     order: Tuple[int, ...] = ()  #: of the dimensions, as a chunk stores them; empty: as they are
     files: Optional[Files] = None  #: none: all are in the file that is opened
+    packing: Sequence[Packing] = ()  #: of each filter, where the array is written to
 
 
 class Place(NamedTuple):

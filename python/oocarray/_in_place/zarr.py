@@ -1,4 +1,4 @@
-"""Zarr arrays (versions 3 and 2 of the format) that are read where they lie, in a folder or a zip file."""
+"""Zarr arrays (versions 3 and 2 of the format) that are used where they lie, in a folder or a zip file."""
 
 from __future__ import annotations
 
@@ -145,8 +145,9 @@ def find(path: str, name: Optional[str], writable: bool) -> Place:
 def _found(where: Any, path: str, name: Optional[str], writable: bool) -> Place:
     name = (name or "").strip("/")
     key, d = _described(where, name)
-    if writable:
-        raise TypeMismatch(f"'{path}': chunks of Zarr are only read in place: leave mode='r+' out")
+    if writable and (d.sharded or isinstance(where, _Zip)):
+        what = "shards" if d.sharded else "a zip file"
+        raise TypeMismatch(f"'{path}': chunks in {what} are only read in place: leave mode='r+' out, or copy it by from_zarr()")
     label = name or os.path.basename(where.path)
     base = f"{name}/" if name else ""
     files: Optional[Files]
@@ -156,7 +157,7 @@ def _found(where: Any, path: str, name: Optional[str], writable: bool) -> Place:
         table, states = _table(where, base, d)
         shard = tuple(s // c for s, c in zip(d.file_shape, d.chunk))
         files = Files(where.file_of(base + d.prefix), d.separator, shard, states) if isinstance(where, _Folder) else None
-    chunks = Chunks(label, d.chunk, d.filters, d.fill, table, d.order, files)
+    chunks = Chunks(label, d.chunk, d.filters, d.fill, table, d.order, files, d.packing)
     at = where.file_of(key)
     return Place(d.dtype, d.shape, at, where.descriptor(key), 0, chunks, (where.path, name))
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import _core
 from .._errors import TypeMismatch
+from .chunks import Packing
 
 Refuse = Callable[[str], NoReturn]
 
@@ -23,6 +24,7 @@ class Described(NamedTuple):
     fill: bytes
     prefix: str  #: of the keys of chunks
     separator: str
+    packing: List[Packing]  #: of each filter
     sharded: bool = False
     index_first: bool = False  #: of a shard
     index_summed: bool = False
@@ -36,6 +38,7 @@ _keys_of_v3 = {
     "zarr_format", "node_type", "shape", "data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs",
     "attributes", "storage_transformers", "dimension_names", "consolidated_metadata",
 }  # fmt: skip
+_shuffles = ("noshuffle", "shuffle", "bitshuffle")
 _codecs_of_v2 = {"zlib": "deflate", "gzip": "gzip", "zstd": "zstd", "blosc": "blosc", "fletcher32": "fletcher32"}
 
 
@@ -85,11 +88,11 @@ def _of_v3(meta: Dict[str, Any], refuse: Refuse) -> Described:
         chunk, codecs, shard = tuple(says["chunk_shape"]), says["codecs"], _index_of(says, refuse)
         if len(chunk) != len(outer) or any(s % c for s, c in zip(outer, chunk)):
             refuse(f"shards of shape {outer} are not made up of chunks of shape {chunk}")
-    filters, order, endian = _codecs_of(codecs, len(shape), refuse)
+    filters, packing, order, endian = _codecs_of(codecs, len(shape), refuse)
     dtype = _type_of_v3(meta["data_type"], refuse).newbyteorder(">" if endian == "big" else "<")
     fill = _fill_of(meta["fill_value"], dtype)
     prefix = "c" + separator if keys == "default" else ""
-    return Described(shape, dtype, chunk, outer, filters, order, fill, prefix, separator, **shard)
+    return Described(shape, dtype, chunk, outer, filters, order, fill, prefix, separator, packing, **shard)
 
 
 def _type_of_v3(said: Any, refuse: Refuse) -> np.dtype:
@@ -109,9 +112,10 @@ def _type_of_v3(said: Any, refuse: Refuse) -> np.dtype:
     return refuse(f"elements of type '{name}' are not known")
 
 
-def _codecs_of(codecs: List[Any], rank: int, refuse: Refuse) -> Tuple[List[str], Tuple[int, ...], str]:
-    """Filters, the order in which the dimensions are stored, and the order of bytes."""
+def _codecs_of(codecs: List[Any], rank: int, refuse: Refuse) -> Tuple[List[str], List[Packing], Tuple[int, ...], str]:
+    """Filters, and how they pack, the order in which the dimensions are stored, and the order of bytes."""
     filters: List[str] = []
+    packing: List[Packing] = []
     order, endian = list(range(rank)), "little"
     for codec in codecs:
         name, says = _name_of(codec)
@@ -121,9 +125,29 @@ def _codecs_of(codecs: List[Any], rank: int, refuse: Refuse) -> Tuple[List[str],
             endian = says.get("endian", "little")
         elif name in ("gzip", "zstd", "blosc", "crc32c"):
             filters.append(name)
+            packing.append(_packing_of_v3(name, says))
         else:
             refuse(f"its chunks have the codec '{name}', which is not undone in place")
-    return filters, () if order == list(range(rank)) else tuple(order), endian
+    return filters, packing, () if order == list(range(rank)) else tuple(order), endian
+
+
+def _packing_of_v3(name: str, says: Dict[str, Any]) -> Packing:
+    if name != "blosc":
+        return Packing(int(says.get("level", 1)), bool(says.get("checksum", False)))
+    shuffle = _shuffles.index(says.get("shuffle", "noshuffle"))
+    return Packing(
+        int(says.get("clevel", 5)), False, says.get("cname", "lz4"), shuffle, int(says.get("typesize") or 0),
+        int(says.get("blocksize", 0)),
+    )  # fmt: skip
+
+
+def _packing_of_v2(codec: Dict[str, Any], dtype: np.dtype) -> Packing:
+    if codec["id"] != "blosc":
+        return Packing(int(codec.get("level", 1)), bool(codec.get("checksum", False)))
+    shuffle = int(codec.get("shuffle", 1))
+    if shuffle < 0:  # it is left to numcodecs, which decides so
+        shuffle = 2 if dtype.itemsize == 1 else 1
+    return Packing(int(codec.get("clevel", 5)), False, codec.get("cname", "lz4"), shuffle, 0, int(codec.get("blocksize", 0)))
 
 
 def _index_of(says: Dict[str, Any], refuse: Refuse) -> Dict[str, bool]:
@@ -152,7 +176,7 @@ def _of_v2(meta: Dict[str, Any], refuse: Refuse) -> Described:
     dtype = _type_of_v2(meta["dtype"])
     if dtype.hasobject:
         refuse(f"elements of type {dtype} have no fixed size")
-    filters = []
+    filters, packing = [], []
     for codec in [*(meta.get("filters") or []), *([meta["compressor"]] if meta.get("compressor") else [])]:
         name = codec["id"]
         if name == "shuffle" and codec.get("elementsize") == dtype.itemsize:
@@ -161,11 +185,13 @@ def _of_v2(meta: Dict[str, Any], refuse: Refuse) -> Described:
             filters.append(_codecs_of_v2[name])
         else:
             refuse(f"its chunks have the codec '{name}', which is not undone in place")
+        packing.append(_packing_of_v2(codec, dtype))
     shape, chunk = tuple(meta["shape"]), tuple(meta["chunks"])
     turned = meta.get("order", "C") == "F" and len(shape) > 1
     order = tuple(range(len(shape)))[::-1] if turned else ()
     fill = _fill_of(meta.get("fill_value"), dtype)
-    return Described(shape, dtype, chunk, chunk, filters, order, fill, "", meta.get("dimension_separator") or ".")
+    separator = meta.get("dimension_separator") or "."
+    return Described(shape, dtype, chunk, chunk, filters, order, fill, "", separator, packing)
 
 
 # --- fill values

@@ -100,6 +100,10 @@ void array_file::create(const array_request& r, const array_plan& plan) {
 void array_file::release() noexcept {
   claim_.release();
   if (std::exchange(temporary_, false) && !fault_handler::in_forked_child()) store_->abandon(opened_);
+  if (!entry().in_place) return;
+  // A file in place is a store of its own, which may keep chunks in memory.
+  opened_.file.reset();
+  store_.reset();
 }
 
 void array_file::open(writing w, std::chrono::milliseconds patience,

@@ -60,7 +60,11 @@ std::uint64_t array_core::dirty_blocks() const {
   return array_->local().segment().dirty_blocks();
 }
 
-void array_core::invalidate(bool discard) { array_->local().invalidate(discard); }
+void array_core::invalidate(bool discard) {
+  array_->local().check_open();
+  array_->local().file().striped()->forget();
+  array_->local().invalidate(discard);
+}
 
 void array_core::prefetch(box_view b, prefetched which) const { array_->local().prefetch(b, which); }
 

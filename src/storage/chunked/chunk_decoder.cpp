@@ -8,12 +8,18 @@
 
 namespace ooc::storage {
 
-chunk_decoder::chunk_decoder(const file_chunks& c, std::uint32_t element_size)
-    : filters_(c.filters), element_size_(element_size), extents_(c.extents.begin(), c.extents.end()) {
+std::vector<std::uint64_t> steps_as_stored(const file_chunks& c, std::uint32_t element_size) {
+  std::vector<std::uint64_t> steps(c.stored_order.size());
   std::uint64_t step = element_size;
-  steps_.resize(c.stored_order.size());
-  for (std::size_t i = steps_.size(); i-- > 0; step *= extents_[c.stored_order[i]]) steps_[c.stored_order[i]] = step;
+  for (std::size_t i = steps.size(); i-- > 0; step *= c.extents[c.stored_order[i]]) steps[c.stored_order[i]] = step;
+  return steps;
 }
+
+chunk_decoder::chunk_decoder(const file_chunks& c, std::uint32_t element_size)
+    : filters_(c.filters),
+      element_size_(element_size),
+      extents_(c.extents.begin(), c.extents.end()),
+      steps_(steps_as_stored(c, element_size)) {}
 
 std::span<std::byte> chunk_decoder::stored(std::size_t bytes) {
   stored_.resize(std::max(stored_.size(), bytes));
@@ -30,6 +36,9 @@ std::span<std::byte> chunk_decoder::beside(std::span<const std::byte> now, std::
 }
 
 std::uint64_t chunk_decoder::memory(const file_chunks& c, std::uint64_t chunk, std::uint64_t stored) {
+  const bool goes_to_its_end =
+      c.stored_order.empty() && std::none_of(c.filters.begin() + !c.filters.empty(), c.filters.end(), copies);
+  if (goes_to_its_end) return stored;
   const std::uint64_t between = most_between(c.filters, chunk);
   return std::max(between, stored) + between;
 }
@@ -41,7 +50,9 @@ std::string chunk_decoder::decode(std::uint32_t filter_mask, std::span<std::byte
   std::span<const std::byte> now = std::span(stored_).first(bytes_);
   for (; !applied.empty(); applied.pop_back()) {
     const bool last = applied.size() == 1 && steps_.empty();
-    const std::span<std::byte> next = last ? to : beside(now, to.size());
+    const std::span<std::byte> next = last                     ? to
+                                      : copies(applied.back()) ? beside(now, to.size())
+                                                               : std::span<std::byte>{};
     if (std::string why = undo(applied.back(), now, next, element_size_); !why.empty()) return why;
   }
   if (now.size() != to.size())

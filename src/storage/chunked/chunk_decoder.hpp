@@ -11,6 +11,9 @@
 
 namespace ooc::storage {
 
+/// Bytes to the next index of each dimension, as a chunk is stored; empty: in row-major order.
+std::vector<std::uint64_t> steps_as_stored(const file_chunks& c, std::uint32_t element_size);
+
 /// What one thread decodes with.  Not to be shared.
 class chunk_decoder {
  public:
@@ -33,7 +36,7 @@ class chunk_decoder {
   const std::vector<chunk_filter> filters_;
   const std::uint32_t element_size_;
   const std::vector<std::uint64_t> extents_;
-  std::vector<std::uint64_t> steps_;         ///< bytes to the next index of each dimension, as stored; empty: row-major
+  const std::vector<std::uint64_t> steps_;   ///< of steps_as_stored()
   std::vector<std::byte> stored_, between_;  ///< `between_`: of filters that are not the last to be undone
   std::size_t bytes_ = 0;                    ///< of stored_
 };

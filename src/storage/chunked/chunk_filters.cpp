@@ -22,26 +22,6 @@
 namespace ooc::storage {
 namespace {
 
-/// Of pairs of bytes, the first one the greater half; a last odd byte is followed by zero (H5checksum.c).
-std::uint32_t fletcher32(std::span<const std::byte> bytes) {
-  std::uint32_t a = 0, b = 0;
-  const auto fold = [](std::uint32_t n) { return (n & 0xffff) + (n >> 16); };
-  const auto* p = reinterpret_cast<const std::uint8_t*>(bytes.data());
-  for (std::size_t left = bytes.size(); left > 1;) {
-    std::size_t pairs = std::min<std::size_t>(left / 2, 360);  // the most of which no sum overflows
-    left -= 2 * pairs;
-    for (; pairs > 0; --pairs, p += 2) b += a += static_cast<std::uint32_t>(p[0]) << 8 | p[1];
-    a = fold(a);
-    b = fold(b);
-  }
-  if (bytes.size() % 2 != 0) {
-    b += a += static_cast<std::uint32_t>(*p) << 8;
-    a = fold(a);
-    b = fold(b);
-  }
-  return fold(b) << 16 | fold(a);
-}
-
 std::string check_fletcher32(std::span<const std::byte>& bytes) {
   if (bytes.size() < 4) return "is too short for its checksum";
   std::uint32_t stored = 0;
@@ -135,14 +115,36 @@ std::string unpack_lzf(std::span<const std::byte>& bytes, std::span<std::byte> t
 
 }  // namespace
 
+std::uint32_t fletcher32(std::span<const std::byte> bytes) noexcept {
+  std::uint32_t a = 0, b = 0;
+  const auto fold = [](std::uint32_t n) { return (n & 0xffff) + (n >> 16); };
+  const auto* p = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  for (std::size_t left = bytes.size(); left > 1;) {
+    std::size_t pairs = std::min<std::size_t>(left / 2, 360);  // the most of which no sum overflows
+    left -= 2 * pairs;
+    for (; pairs > 0; --pairs, p += 2) b += a += static_cast<std::uint32_t>(p[0]) << 8 | p[1];
+    a = fold(a);
+    b = fold(b);
+  }
+  if (bytes.size() % 2 != 0) {
+    b += a += static_cast<std::uint32_t>(*p) << 8;
+    a = fold(a);
+    b = fold(b);
+  }
+  return fold(b) << 16 | fold(a);
+}
+
 bool packs(chunk_filter f) noexcept {
   return f != chunk_filter::shuffle && f != chunk_filter::fletcher32 && f != chunk_filter::crc32c;
 }
 
+bool copies(chunk_filter f) noexcept { return packs(f) || f == chunk_filter::shuffle; }
+
 std::uint64_t most_packed(std::uint64_t bytes) noexcept { return bytes + bytes / 8 + (64 << 10); }
 
 std::uint64_t most_between(const std::vector<chunk_filter>& filters, std::uint64_t chunk) noexcept {
-  if (std::count_if(filters.begin(), filters.end(), packs) > 1) return most_packed(chunk);
+  const auto first = std::find_if(filters.begin(), filters.end(), packs);
+  if (first != filters.end() && std::any_of(first + 1, filters.end(), copies)) return most_packed(chunk);
   return chunk + 4 * filters.size();  // checksums
 }
 
@@ -189,5 +191,7 @@ bool can_undo(chunk_filter f) noexcept {
     default: return f <= chunk_filter::lzf;
   }
 }
+
+bool can_apply(chunk_filter f) noexcept { return f != chunk_filter::lzf && can_undo(f); }
 
 }  // namespace ooc

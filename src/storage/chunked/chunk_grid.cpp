@@ -36,6 +36,13 @@ chunk_grid::chunk_grid(std::vector<std::uint64_t> extents, std::vector<std::uint
 std::uint64_t chunk_grid::chunks() const noexcept { return product(grid_); }
 std::uint64_t chunk_grid::chunk_bytes() const noexcept { return product(chunk_); }
 
+std::uint64_t chunk_grid::bytes_in_array(std::uint64_t chunk) const {
+  const index at = index_of(chunk);
+  std::uint64_t bytes = 1;
+  for (std::size_t d = 0; d < at.size(); ++d) bytes *= std::min(chunk_[d], extents_[d] - at[d] * chunk_[d]);
+  return bytes;
+}
+
 std::uint64_t chunk_grid::chunks_in_use_together() const noexcept {
   // Along the first dimension in which a chunk has more than one index the walk comes back to it.
   std::size_t d = 0;

@@ -20,6 +20,8 @@ class chunk_grid {
   /// Its number along each dimension.
   std::vector<std::uint64_t> index_of(std::uint64_t chunk) const;
   std::uint64_t chunk_bytes() const noexcept;
+  /// Of those, how many lie in the array.
+  std::uint64_t bytes_in_array(std::uint64_t chunk) const;
   /// How many chunks a walk through the array in row-major order comes to before it is done with the first one.
   std::uint64_t chunks_in_use_together() const noexcept;
   /// The index of its first element, for messages: "[0, 128]".

@@ -25,177 +25,153 @@
 namespace ooc::storage {
 namespace {
 
-/// Chunks that are decoded at a time, and kept.
-struct chunk_memory {
-  unsigned threads = 1;
-  std::uint64_t kept = 0;
-  std::uint64_t bytes = 0;  ///< of all
-};
+/// What a request has of one chunk.
+struct part {
+  std::uint64_t chunk;
+  std::vector<region> regions;  ///< that meet it, by memory and node
+  std::byte* memory;
 
-/// `of_decoder`: beside what it decodes to.
-chunk_memory memory_for(const chunk_grid& grid, std::uint64_t of_decoder, std::uint64_t budget,
-                        const std::string& what) {
-  const std::uint64_t chunk = grid.chunk_bytes(), of_thread = chunk + of_decoder;
-  const std::uint64_t most = budget / 2, least = of_thread + chunk;
-  if (most < least)
-    refuse(errc::budget_too_small, what,
-           "a chunk has " + std::to_string(chunk) + " bytes, which needs a memory budget of at least " +
-               std::to_string(2 * least) + " bytes, and it is " + std::to_string(budget) +
-               "; import it, or store it in smaller chunks");
-  chunk_memory m;
-  const std::uint64_t processors = std::max(1U, std::thread::hardware_concurrency());
-  m.threads = static_cast<unsigned>(std::clamp<std::uint64_t>(most / 4 / of_thread, 1, processors));
-  const std::uint64_t room = (most - m.threads * of_thread) / chunk, together = grid.chunks_in_use_together();
-  // What reading ahead needs of the chunks that come next, beside those that are not done with.
-  m.kept = std::min({room, 2 * together + m.threads, grid.chunks()});
-  m.bytes = m.kept * chunk + m.threads * of_thread;
-  if (m.kept < std::min(together, grid.chunks()))
-    notice("'" + what + "': a walk in row-major order comes back to " + std::to_string(together) + " chunks of " +
-           std::to_string(chunk) + " bytes, of which the memory budget keeps " + std::to_string(m.kept) +
-           "; the others are decoded each time.  A budget of " +
-           std::to_string(2 * (together * chunk + m.threads * of_thread)) +
-           " bytes keeps all; blocks in tiles of about a chunk's extents, or an import, need none of that");
-  return m;
-}
-
-class chunk_source {
- public:
-  chunk_source(std::shared_ptr<const plain_file> file, chunk_grid grid, file_chunks chunks, std::uint32_t element_size)
-      : grid_(std::move(grid)),
-        chunks_(std::move(chunks)),
-        element_size_(element_size),
-        places_(std::move(file), chunks_, grid_) {}
-
-  const chunk_grid& grid() const noexcept { return grid_; }
-  std::uint64_t memory_of_decoder() const {
-    return chunk_decoder::memory(chunks_, grid_.chunk_bytes(), places_.most_stored());
+  /// f(byte of the chunk, memory, bytes)
+  template <class F>
+  void for_each_piece(const chunk_grid& grid, F f) const {
+    for (const region& r : regions)
+      grid.for_each_piece(chunk, r.node_offset, r.node_end(), [&](const chunk_grid::piece& p) {
+        f(p.in_chunk, memory + r.memory_offset + (p.in_array - r.node_offset), p.bytes);
+        return true;
+      });
   }
-  chunk_decoder decoder() const { return {chunks_, element_size_}; }
-  /// Before the first chunk is wanted.
-  void keep(std::uint64_t chunks) { decoded_.emplace(chunks); }
-
-  /// Has `use` called with the chunk, by this thread or by the one that is decoding it.  Throws std::bad_alloc, and
-  /// does not have it called then.
-  void get(std::uint64_t chunk, chunk_decoder& d, decoded_chunks::user use) {
-    if (!decoded_->need(chunk, std::move(use))) return;
-    decoded_chunks::bytes made;
-    failure f;
-    try {
-      const auto memory = std::make_shared_for_overwrite<std::byte[]>(grid_.chunk_bytes());
-      f = decode(chunk, d, {memory.get(), grid_.chunk_bytes()});
-      made = memory;
-    } catch (const std::bad_alloc&) {
-      f = no_memory(chunk);
-    }
-    decoded_->arrived(chunk, f, f ? nullptr : made);
-  }
-
-  failure no_memory(std::uint64_t chunk) const {
-    return places_.failed(chunk, {ENOMEM, std::generic_category()}, "cannot be delivered: there is no memory for it");
-  }
-
-  node_counters counters;
-
- private:
-  failure decode(std::uint64_t chunk, chunk_decoder& d, std::span<std::byte> to) {
-    const stored_chunks::stored found = places_.read(chunk, d);
-    if (found.why) return found.why;
-    if (found.bytes == 0) return fill(to), failure{};
-    counters.add(&io_stats::device_reads, 1);
-    counters.add(&io_stats::device_bytes_read, found.bytes);
-    const std::string why = d.decode(found.filter_mask, to);
-    return why.empty() ? failure{} : places_.failed(chunk, errc::corrupt, why);
-  }
-
-  void fill(std::span<std::byte> to) const {
-    const std::vector<std::byte>& one = chunks_.fill;
-    if (one.empty()) return static_cast<void>(std::memset(to.data(), 0, to.size()));
-    for (std::size_t at = 0; at < to.size(); at += one.size()) std::memcpy(to.data() + at, one.data(), one.size());
-  }
-
-  const chunk_grid grid_;
-  const file_chunks chunks_;
-  const std::uint32_t element_size_;
-  const stored_chunks places_;
-  std::optional<decoded_chunks> decoded_;
 };
 
 class chunked_node final : public in_place_node {
  public:
-  chunked_node(std::string name, std::shared_ptr<chunk_source> source, const chunk_memory& memory)
+  chunked_node(std::string name, std::shared_ptr<chunk_source> source)
       : name_(std::move(name)),
         source_(std::move(source)),
-        memory_(memory.bytes),
-        threads_(memory.threads, [s = source_.get()] { return s->decoder(); }) {}
+        threads_(source_->memory().threads, [s = source_.get()] { return s->worker(); }) {}
 
   std::string name() const override { return name_; }
   io_stats stats() const override { return source_->counters.snapshot(); }
-  std::uint64_t staging_bytes() const override { return memory_; }
+  std::uint64_t staging_bytes() const override { return source_->memory().bytes; }
+  void forget() override { source_->forget(); }
+
+  void flush(completion done) override {
+    const std::vector<std::uint64_t> changed = source_->changed();
+    if (changed.empty()) return done({});
+    const auto all = std::make_shared<completion_counter>(changed.size(), std::move(done));
+    for (const std::uint64_t c : changed)
+      post(c, all, [c, all, source = source_](chunk_worker& w) { all->answer(source->clean(c, w)); });
+  }
 
  private:
-  struct transfer {
-    std::vector<region> regions;  ///< sorted
-    std::byte* memory;
-  };
-
   void carry_out(node_call call, completion done) override {
-    if (call.kind == io_kind::sync) return done({});
-    if (call.kind == io_kind::write) return done(refusal("written to: its chunks are packed"));
-    const auto what = std::make_shared<transfer>();
-    what->memory = call.memory;
-    object_regions(*call.wanted, call.file->striping, 0, what->regions);
-    // The regions, by their numbers, that each chunk has bytes of.
-    std::map<std::uint64_t, std::vector<std::uint32_t>> of_chunk;
+    if (call.kind == io_kind::sync) return sync(std::move(done));
+    const bool writes = call.kind == io_kind::write;
+    if (writes && !source_->writable()) return done(refusal("written to: it was opened for reading"));
+    std::vector<region> regions;
+    object_regions(*call.wanted, call.file->striping, 0, regions);
+    if (writes && overlap(regions))
+      return done({errc::invalid_request, "writing '" + name_ + "': regions of the request overlap in the file"});
+    std::map<std::uint64_t, part> parts;
     std::uint64_t bytes = 0;
-    for (std::uint32_t i = 0; i < what->regions.size(); ++i) {
-      const region& r = what->regions[i];
+    for (const region& r : regions) {
       bytes += r.length;
-      source_->grid().for_each_chunk(r.node_offset, r.node_end(), [&](std::uint64_t c) { of_chunk[c].push_back(i); });
+      source_->grid().for_each_chunk(r.node_offset, r.node_end(), [&](std::uint64_t c) {
+        parts.try_emplace(c, part{c, {}, call.memory}).first->second.regions.push_back(r);
+      });
     }
-    source_->counters.add(&io_stats::read_requests, 1);
-    source_->counters.add(&io_stats::read_regions, node_runs(what->regions));
-    source_->counters.add(&io_stats::bytes_read, bytes);
-    if (of_chunk.empty()) return done({});
-    const auto all = std::make_shared<completion_counter>(of_chunk.size(), std::move(done));
-    for (auto& [chunk, regions] : of_chunk) {
-      try {
-        threads_.post([chunk = chunk, regions = std::move(regions), what, all, source = source_](chunk_decoder& d) {
-          try {
-            // Perhaps called by another thread, later.
-            source->get(chunk, d, [=](const failure& f, const decoded_chunks::bytes& decoded) {
-              all->answer(f ? f : deliver(*source, chunk, decoded, *what, regions));
-            });
-          } catch (const std::bad_alloc&) {
-            all->answer(source->no_memory(chunk));
-          }
-        });
-      } catch (const std::exception&) {  // it was not posted
-        all->answer(source_->no_memory(chunk));
-      }
+    node_counters& n = source_->counters;
+    n.add(writes ? &io_stats::write_requests : &io_stats::read_requests, 1);
+    n.add(writes ? &io_stats::write_regions : &io_stats::read_regions, node_runs(regions));
+    n.add(writes ? &io_stats::bytes_written : &io_stats::bytes_read, bytes);
+    if (parts.empty()) return done({});
+    const auto all = std::make_shared<completion_counter>(parts.size(), std::move(done));
+    for (auto& [chunk, its] : parts)
+      post(chunk, all, [its = std::move(its), all, source = source_, writes](chunk_worker& w) {
+        writes ? write(*source, its, w, *all) : read(source, its, w, all);
+      });
+  }
+
+  /// Runs `job`, which answers for a chunk, on one of the threads; else the answer is given here.
+  template <class Job>
+  void post(std::uint64_t chunk, const std::shared_ptr<completion_counter>& all, Job job) {
+    try {
+      threads_.post([chunk, all, source = source_, job = std::move(job)](chunk_worker& w) mutable {
+        try {
+          job(w);
+        } catch (const std::bad_alloc&) {
+          all->answer(source->no_memory(chunk));
+        }
+      });
+    } catch (const std::exception&) {
+      all->answer(source_->no_memory(chunk));
     }
   }
 
-  static failure deliver(const chunk_source& source, std::uint64_t chunk, const decoded_chunks::bytes& from,
-                         const transfer& to, const std::vector<std::uint32_t>& regions) {
-    try {
-      for (const std::uint32_t i : regions) {
-        const region& r = to.regions[i];
-        source.grid().for_each_piece(chunk, r.node_offset, r.node_end(), [&](const chunk_grid::piece& p) {
-          std::memcpy(to.memory + r.memory_offset + (p.in_array - r.node_offset), from.get() + p.in_chunk, p.bytes);
-          return true;
+  static void read(const std::shared_ptr<chunk_source>& source, const part& its, chunk_worker& w,
+                   const std::shared_ptr<completion_counter>& all) {
+    const auto use = [source, its](const std::byte* chunk) -> failure {
+      try {
+        its.for_each_piece(source->grid(), [&](std::uint64_t in_chunk, std::byte* memory, std::uint64_t bytes) {
+          if (chunk != nullptr)
+            std::memcpy(memory, chunk + in_chunk, bytes);
+          else
+            source->fill({memory, bytes}, in_chunk);
         });
+        return {};
+      } catch (const std::bad_alloc&) {
+        return source->no_memory(its.chunk);
       }
-      return {};
-    } catch (const std::bad_alloc&) {
-      return source.no_memory(chunk);
-    }
+    };
+    source->read(its.chunk, w, use, [all](const failure& f) { all->answer(f); });
+  }
+
+  static void write(chunk_source& source, const part& its, chunk_worker& w, completion_counter& all) {
+    chunk_source::change c;
+    its.for_each_piece(source.grid(), [&](std::uint64_t, std::byte*, std::uint64_t bytes) { c.bytes += bytes; });
+    c.is_there = [&](const std::byte* chunk) {
+      bool same = true;
+      its.for_each_piece(source.grid(), [&](std::uint64_t in_chunk, const std::byte* memory, std::uint64_t bytes) {
+        same = same && std::memcmp(chunk + in_chunk, memory, bytes) == 0;
+      });
+      return same;
+    };
+    c.put = [&](std::byte* chunk) {
+      its.for_each_piece(source.grid(), [&](std::uint64_t in_chunk, const std::byte* memory, std::uint64_t bytes) {
+        std::memcpy(chunk + in_chunk, memory, bytes);
+      });
+    };
+    bool complete = false;
+    all.answer(source.write(its.chunk, w, c, complete));
+    // What cannot be written now stays changed, and flush() says so.
+    if (complete) static_cast<void>(source.clean(its.chunk, w));
+  }
+
+  void sync(completion done) {
+    if (!source_->writable()) return done({});
+    flush([this, done = std::move(done)](const failure& f) {
+      if (f) return done(f);
+      threads_.post([source = source_, done](chunk_worker&) { done(source->sync()); });
+    });
   }
 
   const std::string name_;
   const std::shared_ptr<chunk_source> source_;  // outlives the node where a completion ends it
-  const std::uint64_t memory_;
-  job_threads<chunk_decoder> threads_;
+  job_threads<chunk_worker> threads_;
 };
+
+void check_writable(const file_chunks& c, const std::string& what) {
+  if (!c.files || !c.files->chunks.empty())
+    refuse(errc::invalid_request, what,
+           "several of its chunks are in one file, and are not written to in place: open it for reading, or "
+           "`ooc import` it");
+  if (!std::all_of(c.filters.begin(), c.filters.end(), can_apply))
+    refuse(errc::invalid_request, what,
+           "its chunks are packed by a filter that this build of the library cannot apply");
+  if (!c.packing.empty() && c.packing.size() != c.filters.size())
+    refuse(errc::invalid_request, what,
+           "it has " + std::to_string(c.filters.size()) + " filters, and how to pack is said of " +
+               std::to_string(c.packing.size()));
+}
 
 }  // namespace
 
@@ -210,16 +186,15 @@ std::shared_ptr<io_service> make_chunked_node(std::shared_ptr<const plain_file> 
     refuse(errc::invalid_request, what, "the fill value has another size than an element");
   if (!std::all_of(chunks.filters.begin(), chunks.filters.end(), can_undo))
     refuse(errc::invalid_request, what, "its chunks are packed by a filter that this build of the library cannot undo");
+  if (file->writable) check_writable(chunks, what);
   std::vector<std::size_t> order = chunks.stored_order;
   std::sort(order.begin(), order.end());
   for (std::size_t d = 0; d < order.size(); ++d)
     if (order.size() != extents.size() || order[d] != d)
       refuse(errc::invalid_request, what, "the order of its dimensions does not name each of them once");
-  auto source = std::make_shared<chunk_source>(std::move(file), chunk_grid(array.extents, extents, array.element_size),
-                                               std::move(chunks), array.element_size);
-  const chunk_memory memory = memory_for(source->grid(), source->memory_of_decoder(), budget, what);
-  source->keep(memory.kept);
-  return std::make_shared<chunked_node>(path, std::move(source), memory);
+  return std::make_shared<chunked_node>(
+      path, std::make_shared<chunk_source>(std::move(file), chunk_grid(array.extents, extents, array.element_size),
+                                           std::move(chunks), array.element_size, budget, what));
 }
 
 }  // namespace ooc::storage

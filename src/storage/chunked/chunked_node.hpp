@@ -3,7 +3,8 @@
 //
 // A read decodes the chunks that it meets, each once however many reads meet it, on several threads, and keeps as many
 // decoded ones as it may.  A chunk that cannot be read or decoded, or a file that has changed since it was opened, is
-// an error that names file, dataset and chunk.  The node only reads.
+// an error that names file, dataset and chunk.  Where chunks are files of their own, what is written
+// to them is in the files after flush().
 //
 // Threads and completions as in io_service.hpp.
 #pragma once

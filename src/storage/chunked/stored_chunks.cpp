@@ -1,9 +1,11 @@
 #include "storage/chunked/stored_chunks.hpp"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <limits>
 #include <utility>
 
@@ -11,6 +13,7 @@
 #include "storage/base/refuse.hpp"
 #include "storage/base/whole_transfer.hpp"
 #include "storage/chunked/chunk_filters.hpp"
+#include "storage/chunked/whole_file.hpp"
 
 namespace ooc::storage {
 namespace {
@@ -85,10 +88,10 @@ std::string stored_chunks::name_of(std::uint64_t chunk) const {
   return name;
 }
 
-failure stored_chunks::failed(std::uint64_t chunk, std::error_code code, const std::string& why) const {
+failure stored_chunks::failed(std::uint64_t chunk, std::error_code code, const std::string& why, bool reading) const {
   const std::string at = chunks_.table.empty() ? "" : " at byte " + std::to_string(chunks_.table[chunk].offset);
-  return {code, "reading '" + name_of(chunk) + "', dataset '" + chunks_.dataset + "': chunk " + grid_.place_of(chunk) +
-                    at + " " + why};
+  return {code, (reading ? "reading '" : "writing '") + name_of(chunk) + "', dataset '" + chunks_.dataset +
+                    "': chunk " + grid_.place_of(chunk) + at + " " + why};
 }
 
 stored_chunks::stored stored_chunks::read(std::uint64_t chunk, chunk_decoder& into) const {
@@ -138,6 +141,24 @@ stored_chunks::stored stored_chunks::read_whole_file(std::uint64_t chunk, int fd
     return {failed(chunk, code, "cannot be read: " + code.message())};
   }
   return {{}, is.bytes, 0};
+}
+
+bool stored_chunks::is_there(std::uint64_t chunk) const {
+  return ::access(name_of(chunk).c_str(), F_OK) == 0 || errno != ENOENT;
+}
+
+failure stored_chunks::write(std::uint64_t chunk, std::span<const std::byte> packed) const {
+  const std::error_code code = write_whole_file(name_of(chunk), packed);
+  return code ? failed(chunk, code, "cannot be written: " + code.message(), false) : failure{};
+}
+
+failure stored_chunks::sync() const {
+  const std::string folder = std::filesystem::path(chunks_.files->names).parent_path();
+  const file_descriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd && errno == ENOENT) return {};  // no chunk was ever written
+  if (fd && ::syncfs(fd.get()) == 0) return {};
+  const std::error_code code(errno, std::generic_category());
+  return {code, "syncing '" + folder + "', dataset '" + chunks_.dataset + "': " + code.message()};
 }
 
 }  // namespace ooc::storage

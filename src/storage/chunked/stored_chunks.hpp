@@ -1,5 +1,5 @@
 // Where what is stored of each chunk lies, and how it is read: from the one file that was opened, or from files of its
-// own (oocarray/file_chunks.hpp).
+// own (oocarray/file_chunks.hpp), which can be written, too.
 //
 // Immutable; any thread may call it.
 #pragma once
@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "oocarray/error.hpp"
@@ -34,8 +35,15 @@ class stored_chunks {
   };
   stored read(std::uint64_t chunk, chunk_decoder& into) const;
 
+  /// Of chunks that are whole files: whether there is one.
+  bool is_there(std::uint64_t chunk) const;
+  /// Of those: this is stored of it from now on, all of it or, on failure, nothing.
+  failure write(std::uint64_t chunk, std::span<const std::byte> packed) const;
+  /// All that was written so becomes durable.
+  failure sync() const;
+
   /// An error about the chunk, which is named with its file, dataset and place.
-  failure failed(std::uint64_t chunk, std::error_code code, const std::string& why) const;
+  failure failed(std::uint64_t chunk, std::error_code code, const std::string& why, bool reading = true) const;
 
  private:
   /// Of a file: size and time of change.

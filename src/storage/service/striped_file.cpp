@@ -284,6 +284,16 @@ failure striped_file::sync() const {
   return wait([&](completion done) { sync(std::move(done)); });
 }
 
+failure striped_file::flush() const {
+  for (const std::uint32_t i : stripe_indexes_with_bytes(*shape_))
+    if (failure f = wait([&](completion done) { node(i).flush(std::move(done)); })) return f;
+  return {};
+}
+
+void striped_file::forget() const {
+  for (const std::uint32_t i : stripe_indexes_with_bytes(*shape_)) node(i).forget();
+}
+
 failure striped_file::ask(std::vector<std::uint32_t> stripe_indexes, node_call call) const {
   return wait(
       [&](completion done) { fan_out_to(all_, client_, std::move(stripe_indexes), std::move(call), std::move(done)); });

@@ -50,6 +50,9 @@ class striped_file {
   failure read(const request& r, std::byte* memory) const;
   failure write(const request& r, const std::byte* memory) const;
   failure sync() const;
+  /// io_service::flush and forget of all its nodes.  The first waits, as above.
+  failure flush() const;
+  void forget() const;
 
   /// Reads at once, in the calling thread, what lies within one stripe; false where that cannot be.  All as
   /// immediate_reader::read().

@@ -149,9 +149,6 @@ place_contents contents_of_raw(const place_request& r, const plain_file& f, std:
 void check_chunked(const place_request& r, const place_contents& c, const std::string& path) {
   const file_contents& asked = r.contents;
   const std::string what = path + "', dataset '" + asked.chunks->dataset;
-  if (r.writable)
-    refuse(errc::invalid_request, what,
-           "its chunks are packed, and are not written to: open it for reading, or `ooc import` it");
   if (asked.extents.empty() || asked.offset != 0 || c.column_major)
     refuse(errc::invalid_request, what, "a dataset in chunks has extents, and neither an offset nor another order");
   if (std::ranges::find(asked.extents, 0U) != asked.extents.end())

@@ -105,3 +105,29 @@ TEST_CASE("threads that need the same chunks get each of them, and nobody decode
   CHECK(used == 20'000);
   CHECK(wrong == 0);
 }
+
+TEST_CASE("a chunk that is taken out takes its room along, and brings it back") {
+  decoded_chunks chunks(3);
+  const auto nothing = [](const failure&, const decoded_chunks::bytes&) {};
+  const auto comes = [&](std::uint64_t c) {
+    if (!chunks.need(c, nothing)) return false;
+    chunks.arrived(c, {}, one(c));
+    return true;
+  };
+  for (std::uint64_t c = 1; c <= 3; ++c) CHECK(comes(c));
+  const decoded_chunks::bytes taken = chunks.take(2);
+  REQUIRE(taken);
+  CHECK_FALSE(chunks.take(7));
+  CHECK(comes(4));
+  CHECK(comes(5));
+  CHECK(comes(4));  // one alone fits
+  taken[0] = std::byte{99};
+  chunks.put(2, taken);
+  chunks.give_room();
+  CHECK(comes(5));
+  CHECK_FALSE(comes(4));
+  CHECK_FALSE(comes(2));
+  int value = 0;
+  CHECK_FALSE(chunks.need(2, [&](const failure&, const decoded_chunks::bytes& b) { value = static_cast<int>(b[0]); }));
+  CHECK(value == 99);
+}

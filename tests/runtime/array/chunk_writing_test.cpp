@@ -1,0 +1,268 @@
+// Chunks that are files of their own, written to: random programs beside a plain vector, faults, and several processes.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "oocarray/open_file.hpp"
+#include "support/random_seed.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace ooc;
+using namespace ooc::testing;
+
+namespace {
+
+using extents = std::vector<std::size_t>;
+
+struct chunk_folder {
+  temporary_folder folder;
+  std::string description = (folder.path() / "about").string(), names = (folder.path() / "c" / "").string();
+
+  chunk_folder() { std::ofstream(description) << "what the chunks are"; }
+  file_chunks chunks(extents chunk) const {
+    file_chunks c{.dataset = "d", .extents = std::move(chunk), .filters = {}, .table = {}, .fill = {}};
+    c.files = chunk_files{.names = names};
+    return c;
+  }
+  std::size_t files() const {
+    std::size_t n = 0;
+    for (const auto& e : std::filesystem::recursive_directory_iterator(folder.path())) n += e.is_regular_file();
+    return n - 1;
+  }
+};
+
+constexpr std::size_t lines = 50, width = 1024;
+
+/// Ends the process with 0 if `f` returns true.
+template <class F>
+pid_t child(F f) {
+  const pid_t p = ::fork();
+  if (p == 0) {
+    bool good = false;
+    try {
+      good = f();
+    } catch (const std::exception& e) {
+      std::fprintf(stderr, "%s\n", e.what());
+    }
+    ::_exit(good ? 0 : 1);
+  }
+  return p;
+}
+
+int status_of(pid_t p) {
+  int status = -1;
+  static_cast<void>(::waitpid(p, &status, 0));
+  return status;
+}
+
+}  // namespace
+
+TEST_CASE("random programs that write to chunks leave what a vector has") {
+  std::mt19937_64 random(random_seed("chunk_writing"));
+  const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
+  const std::vector<chunk_filter> packers{chunk_filter::gzip, chunk_filter::zstd, chunk_filter::blosc,
+                                          chunk_filter::crc32c, chunk_filter::shuffle};
+  for (int program = 0; program < 12; ++program) {
+    const chunk_folder f;
+    const extents all{1 + below(40), 1 + below(40), 1 + below(300)};
+    file_chunks c = f.chunks({1 + below(20), 1 + below(20), 1 + below(200)});
+    if (const chunk_filter packs = packers[below(packers.size())]; can_apply(packs)) c.filters.push_back(packs);
+    if (below(2) == 0) c.stored_order = {2, 0, 1};
+    const double fill = below(2) == 0 ? 0 : 7;
+    c.fill.assign(reinterpret_cast<const std::byte*>(&fill), reinterpret_cast<const std::byte*>(&fill + 1));
+    std::vector<double> model(all[0] * all[1] * all[2], fill);
+    const auto at = [&](std::size_t i, std::size_t j, std::size_t k) -> double& {
+      return model[(i * all[1] + j) * all[2] + k];
+    };
+    INFO("program " << program << ", extents " << all[0] << " " << all[1] << " " << all[2] << ", chunks "
+                    << c.extents[0] << " " << c.extents[1] << " " << c.extents[2]);
+    for (int opening = 0; opening < 3; ++opening) {
+      runtime rt{{.memory = 1_MiB * (10 + below(24))}};
+      auto a = open_file<double, 3>(rt, f.description, ooc::open, {.extents = all, .chunks = c}, {.block = 4096});
+      for (int step = 0; step < 60; ++step) {
+        std::array<std::size_t, 3> lower{}, upper{};
+        for (std::size_t d = 0; d < 3; ++d) {
+          lower[d] = below(all[d]);
+          upper[d] = lower[d] + 1 + below(std::min<std::size_t>(all[d] - lower[d], below(4) == 0 ? 1000 : 5));
+        }
+        const std::size_t what = below(10);
+        if (what < 8) {
+          for (std::size_t i = lower[0]; i < upper[0]; ++i)
+            for (std::size_t j = lower[1]; j < upper[1]; ++j)
+              for (std::size_t k = lower[2]; k < upper[2]; ++k) {
+                if (what < 5)
+                  a[i][j][k] = at(i, j, k) = static_cast<double>(random() % 1000);
+                else if (a[i][j][k] != at(i, j, k))
+                  FAIL("step " << step << ": element " << i << " " << j << " " << k << " is " << a[i][j][k] << ", not "
+                               << at(i, j, k));
+              }
+        } else {
+          a.writeback();
+          if (what == 9) a.invalidate();
+        }
+      }
+      if (opening == 1) a.writeback(durable);
+    }
+    runtime rt{{.memory = 32_MiB}};
+    const auto a = open_file<double, 3>(rt, f.description, open_read_only, {.extents = all, .chunks = c});
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < all[0]; ++i)
+      for (std::size_t j = 0; j < all[1]; ++j)
+        for (std::size_t k = 0; k < all[2]; ++k) wrong += a[i][j][k] != at(i, j, k);
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("threads that write to the same chunks, of which few fit in memory, lose nothing") {
+  const chunk_folder f;
+  file_chunks c = f.chunks({20, 100});
+  c.filters = {chunk_filter::gzip};
+  const file_contents contents{.extents = {1000, 1000}, .chunks = c};
+  {
+    runtime rt{{.memory = 1_MiB}};
+    auto a = open_file<double, 2>(rt, f.description, ooc::open, contents, {.block = 8192});
+    std::vector<std::thread> threads;
+    for (std::size_t t = 0; t < 4; ++t)
+      threads.emplace_back([&, t] {
+        for (std::size_t i = t; i < 1000; i += 4)
+          for (std::size_t j = 0; j < 1000; ++j) a[i][j] = static_cast<double>(1000 * i + j);
+        for (std::size_t i = t; i < 1000; i += 4)
+          for (std::size_t j = t; j < 1000; j += 7) a[i][j] += 0.5;
+      });
+    for (std::thread& t : threads) t.join();
+  }
+  runtime rt{{.memory = 32_MiB}};
+  const auto a = open_file<double, 2>(rt, f.description, open_read_only, contents);
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < 1000; ++i)
+    for (std::size_t j = 0; j < 1000; ++j) {
+      const bool again = j >= i % 4 && (j - i % 4) % 7 == 0;
+      wrong += a[i][j] != static_cast<double>(1000 * i + j) + (again ? 0.5 : 0);
+    }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("rows that are written one after another are packed once, and read of no file") {
+  const chunk_folder f;
+  const file_contents contents{.extents = {lines, width}, .chunks = f.chunks({10, 256})};
+  const store s =
+      detail::store_in_place({f.description, true, false, "f8", sizeof(double), alignof(double), contents, 8_MiB});
+  runtime rt{{.memory = 8_MiB}};
+  ooc_array<double, 2> a(rt, s, f.description, ooc::open, {.block = 8192});
+  for (std::size_t i = 0; i < lines; ++i)
+    for (std::size_t j = 0; j < width; ++j) a[i][j] = 1;
+  a.writeback();
+  const io_stats all = s.stats();
+  CHECK(all.device_writes == 20);
+  CHECK(all.device_bytes_written == 8 * lines * width);
+  CHECK(all.device_reads == 0);
+  CHECK(f.files() == 20);
+}
+
+TEST_CASE("a chunk that cannot be written stays in memory, is named, and is written when it can be") {
+  const chunk_folder f;
+  const file_contents contents{.extents = {lines, width}, .chunks = f.chunks({10, 256})};
+  const auto in_the_way = f.folder.path() / "c" / "0" / ".0.oocarray";
+  std::filesystem::create_directories(in_the_way);
+  runtime rt{{.memory = 8_MiB}};
+  {
+    auto a = open_file<double, 2>(rt, f.description, ooc::open, contents, {.block = 8192});
+    a[3][4] = 5;
+    a[30][1000] = 6;
+    CHECK_THROWS_WITH(a.writeback(), Catch::Contains("writing '" + f.names) &&
+                                         Catch::Contains("', dataset 'd': chunk [") &&
+                                         Catch::Contains("] cannot be written: Is a directory"));
+    std::filesystem::remove(in_the_way);
+    a.writeback(durable);
+  }
+  const auto a = open_file<double, 2>(rt, f.description, open_read_only, contents);
+  CHECK((a[3][4] == 5 && a[30][1000] == 6 && a[0][0] == 0));
+  CHECK(f.files() == 2);
+}
+
+TEST_CASE("a process that dies loses nothing that it had written back") {
+  const chunk_folder f;
+  const file_contents contents{.extents = {lines, width}, .chunks = f.chunks({10, 256})};
+  const pid_t p = child([&]() -> bool {
+    runtime rt{{.memory = 8_MiB}};
+    auto a = open_file<double, 2>(rt, f.description, ooc::open, contents, {.block = 8192});
+    for (std::size_t i = 0; i < lines; ++i) a[i][i] = static_cast<double>(i);
+    a.writeback();
+    a[7][0] = 1;
+    static_cast<void>(::kill(::getpid(), SIGKILL));
+    return false;
+  });
+  CHECK(WIFSIGNALED(status_of(p)));
+  runtime rt{{.memory = 8_MiB}};
+  const auto a = open_file<double, 2>(rt, f.description, open_read_only, contents);
+  for (std::size_t i = 0; i < lines; ++i) CHECK(a[i][i] == static_cast<double>(i));
+  CHECK(a[7][0] == 0);
+}
+
+TEST_CASE("processes write different chunks, and see each other's after writeback and invalidate") {
+  const chunk_folder f;
+  file_chunks c = f.chunks({10, 1024});
+  c.filters = {chunk_filter::gzip};
+  const file_contents contents{.extents = {lines, width}, .chunks = c};
+  int to_child[2], to_parent[2];
+  REQUIRE((::pipe(to_child) == 0 && ::pipe(to_parent) == 0));
+  const array_options<double> options{.block = 8192, .shared = true};
+  const auto tell = [](int fd) { return ::write(fd, "x", 1) == 1; };
+  const auto hear = [](int fd) {
+    char x = 0;
+    return ::read(fd, &x, 1) == 1;
+  };
+  // Each writes the chunks of its parity and reads those of the other, some rounds long.
+  const auto part = [&](std::size_t me, int from, int to) {
+    runtime rt{{.memory = 8_MiB}};
+    auto a = open_file<double, 2>(rt, f.description, ooc::open, contents, options);
+    for (int round = 1; round <= 5; ++round) {
+      for (std::size_t i = 0; i < lines; ++i)
+        if (i / 10 % 2 == me)
+          for (std::size_t j = 0; j < width; ++j) a[i][j] = round;
+      a.writeback();
+      if (!tell(to) || !hear(from)) return false;
+      a.invalidate();
+      for (std::size_t i = 0; i < lines; ++i)
+        for (std::size_t j = 0; j < width; ++j)
+          if (a[i][j] != round) return false;
+      if (!tell(to) || !hear(from)) return false;
+    }
+    return true;
+  };
+  const pid_t p = child([&] { return part(1, to_child[0], to_parent[1]); });
+  CHECK(part(0, to_parent[0], to_child[1]));
+  CHECK(status_of(p) == 0);
+}
+
+TEST_CASE("chunks that cannot be written are refused when the file is opened for writing") {
+  const chunk_folder f;
+  runtime rt{{.memory = 8_MiB}};
+  const auto refused = [&](const file_chunks& c, const char* why) {
+    CHECK_THROWS_WITH((open_file<double, 2>(rt, f.description, ooc::open, {.extents = {lines, width}, .chunks = c})),
+                      Catch::Contains("dataset 'd'") && Catch::Contains(why));
+  };
+  file_chunks c = f.chunks({10, 256});
+  c.files.reset();
+  c.table.resize(20);
+  refused(c, "several of its chunks are in one file, and are not written to in place");
+  c = f.chunks({10, 256});
+  c.filters = {chunk_filter::lzf};
+  refused(c, can_undo(chunk_filter::lzf) ? "filter that this build of the library cannot apply" : "cannot undo");
+  c.filters = {chunk_filter::gzip};
+  c.packing.resize(2);
+  refused(c, "it has 1 filters, and how to pack is said of 2");
+  c = f.chunks({lines, 100'000});
+  refused(c, "which needs a memory budget of at least");
+}
