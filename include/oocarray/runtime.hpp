@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "oocarray/error.hpp"
 #include "oocarray/stats.hpp"
@@ -132,6 +133,12 @@ class runtime {
   /// The sum over the runtimes of a group's ranks, on every rank.  Collective.
   runtime_stats stats(process_group& group) const;
   std::uint64_t memory() const noexcept;
+  /// A page of text: how much the program has read, written and waited since the runtime was made, and for each array,
+  /// open or closed, the same, in which order its blocks were touched, and what would make that faster, where something
+  /// is known.  With OOC_REPORT=1 in the environment it is written to stderr when the runtime ends, with
+  /// OOC_REPORT=FILE to the end of that file.  (OOC_PROGRESS=SECONDS shows a line on stderr so often while the program
+  /// runs.)
+  std::string report() const;
 
   /// Puts the library's handlers in front of those that were installed since (by MPI_Init, PETSc, a crash reporter, an
   /// interpreter), and unblocks their signals in this thread; in all threads where some have come or gone since.

@@ -119,6 +119,15 @@ class Runtime:
         """What the runtime did since it was made: faults, bytes read and written, waits."""
         return self._core.stats()
 
+    def report(self) -> str:
+        """A page of text: what the program has read, written and waited for since the runtime was made, and for each array
+        the same, in which order its blocks were touched, and what would make that faster, where something is known.
+
+        ``OOC_REPORT=1`` in the environment writes it to standard error at the end, ``OOC_REPORT=FILE`` to the end of a file;
+        ``OOC_PROGRESS=SECONDS`` shows a line on standard error so often while the program runs.
+        """
+        return self._core.report()
+
     def close(self) -> None:
         """Closes all arrays, and ends the runtime.  Another one may then be made.
 

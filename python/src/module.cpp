@@ -45,6 +45,7 @@ void bind_runtime(py::module_& m) {
            py::arg("memory"), py::arg("block"), py::arg("read_ahead"), py::arg("end_deadline"),
            py::arg("write_back_on_signals"))
       .def("stats", [](const runtime_handle& r) { return counts(r.get().stats()); })
+      .def("report", [](const runtime_handle& r) { return r.get().report(); })
       .def("reclaim_faults", [](const runtime_handle& r) { r.get().reclaim_faults(); })
       .def("closed", &runtime_handle::closed)
       .def("close", &runtime_handle::close, without_gil());

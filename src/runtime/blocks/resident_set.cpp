@@ -79,7 +79,7 @@ void resident_set::release(frame* f) noexcept {
   block& b = s.at(index);
   assert(s.frame_of(b) == f && is_transient(b.state()));
   if (f->past.read_ahead) {
-    counters::add(counters_.read_ahead_waste, f->past.stands_for);
+    count(s, &counters::read_ahead_waste, f->past.stands_for);
     s.past.wasted(f->past);
   }
   mark_clean(f);
@@ -171,8 +171,8 @@ bool resident_set::evict(lock_type& l, const segment_state* only, kept keep) noe
     if (attempt == attempts) return false;
   }
   assert(!v.taken->dirty.load(std::memory_order_relaxed) && !v.taken->pins);  // only clean blocks leave
-  counters::add(counters_.evictions);
-  counters::add(counters_.bytes_evicted, v.taken->cls->bytes);
+  count(*v.taken->segment, &counters::evictions);
+  count(*v.taken->segment, &counters::bytes_evicted, v.taken->cls->bytes);
   v.taken->segment->past.evicted();
   trace.note(traced::evicted, v.taken->segment->traced_as, v.taken->block);
   release(v.taken);

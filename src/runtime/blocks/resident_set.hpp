@@ -28,19 +28,6 @@
 
 namespace ooc::detail {
 
-/// The counters behind runtime_stats.
-struct counters {
-  std::atomic<std::uint64_t> hits{0}, faults{0}, soft_faults{0}, write_faults{0}, evictions{0}, bytes_evicted{0};
-  std::atomic<std::uint64_t> read_ahead_blocks{0}, read_ahead_hits{0}, read_ahead_waste{0};
-  std::atomic<std::uint64_t> loads_avoided{0}, bytes_read{0}, bytes_written{0};
-  std::atomic<std::uint64_t> bytes_reread{0}, blocks_invalidated{0}, bytes_invalidated{0};
-  std::atomic<std::uint64_t> read_wait_ns{0}, write_wait_ns{0};
-
-  static void add(std::atomic<std::uint64_t>& c, std::uint64_t n = 1) noexcept {
-    c.fetch_add(n, std::memory_order_relaxed);
-  }
-};
-
 /// How blocks come to their addresses, and grains, which may do so in the same way.
 struct block_mappings {
   std::unique_ptr<block_mapping> blocks = make_signal_mapping();
@@ -63,7 +50,13 @@ class resident_set {
   ooc::mutex& mutex() noexcept OOC_RETURN_CAPABILITY(pager_mutex) { return mutex_; }
   frame_pool& pool() noexcept OOC_REQUIRES(pager_mutex) { return pool_; }
   replacement& order() noexcept OOC_REQUIRES(pager_mutex) { return order_; }
-  counters& count() noexcept { return counters_; }
+  /// Of all segments, and of what goes past them.
+  counters& all_counts() noexcept { return counters_; }
+  /// Counts something of a segment; of grains it is counted with their blocks.
+  void count(const segment_state& s, counters::number counters::*what, std::uint64_t n = 1) noexcept {
+    counters::add(counters_.*what, n);
+    counters::add((s.parent ? *s.parent : s).counts.*what, n);
+  }
   block_mapping& mapping() noexcept { return *mappings_.blocks; }
   /// How grains come to their addresses; nullptr: there are none.
   block_mapping* mapping_of_grains() noexcept { return mappings_.for_grains; }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "runtime/blocks/block_state.hpp"
+#include "runtime/blocks/counters.hpp"
 #include "runtime/blocks/frame_pool.hpp"
 #include "runtime/blocks/pager_mutex.hpp"
 #include "runtime/blocks/segment_options.hpp"
@@ -49,6 +50,9 @@ struct segment_state {
   std::size_t calls OOC_GUARDED_BY(pager_mutex) = 0;            ///< threads of the runtime within `source`
   /// Threads within pager::write_back_all().
   std::size_t writers_at_end OOC_GUARDED_BY(pager_mutex) = 0;
+  mutable counters counts;  ///< of a parent, its grains included
+  std::atomic<std::uint64_t> latest_place{
+      0};  ///< the byte of the last touch that the pager saw, of its blocks or grains
   /// All that is decided by what has happened to its blocks.
   segment_history past OOC_GUARDED_BY(pager_mutex);
   write_history writes;

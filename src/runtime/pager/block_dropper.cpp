@@ -174,8 +174,8 @@ void block_dropper::drop_all(unique_lock& l, segment_state& s) {
 }
 
 void block_dropper::count_invalidated(const segment_state& s) noexcept {
-  counters::add(state_.memory.count().blocks_invalidated);
-  counters::add(state_.memory.count().bytes_invalidated, s.block_bytes());
+  state_.memory.count(s, &counters::blocks_invalidated);
+  state_.memory.count(s, &counters::bytes_invalidated, s.block_bytes());
 }
 
 }  // namespace ooc::detail

@@ -90,8 +90,7 @@ bool block_loader::fetch(unique_lock& l, segment_state& s, std::span<const block
     }
     state_.memory.assign(f, s, index);
     f->past.read_ahead = then != arrival::due;
-    counters& n_of = state_.memory.count();
-    counters::add(f->past.read_ahead ? n_of.read_ahead_blocks : n_of.faults);
+    state_.memory.count(s, f->past.read_ahead ? &counters::read_ahead_blocks : &counters::faults);
     if (!f->past.read_ahead) state_.memory.trace.note(traced::called_in, s.traced_as, index);
     state_.transfer_begins(s);
     b.advance(block_state::loading);
@@ -257,8 +256,8 @@ void block_loader::on_joint_load(std::span<frame* const> frames, const failure& 
 }
 
 void block_loader::count_read(segment_state& s, block_index b, std::uint64_t bytes) noexcept {
-  counters::add(state_.memory.count().bytes_read, bytes);
-  if (s.at(b).known.exchange(1, std::memory_order_relaxed)) counters::add(state_.memory.count().bytes_reread, bytes);
+  state_.memory.count(s, &counters::bytes_read, bytes);
+  if (s.at(b).known.exchange(1, std::memory_order_relaxed)) state_.memory.count(s, &counters::bytes_reread, bytes);
 }
 
 }  // namespace ooc::detail

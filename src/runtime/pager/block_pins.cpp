@@ -92,7 +92,7 @@ failure block_pins::wait_for(segment_state& s, block_index index, touch kind, bo
     if (is_missing(state)) waited = true;
     const std::uint64_t start = sys::now_ns();
     b.wait(word, false);
-    counters::add(state_.memory.count().read_wait_ns, sys::now_ns() - start);
+    state_.memory.count(s, &counters::read_wait_ns, sys::now_ns() - start);
     return {};
   }
   if (state != block_state::out) return {};
@@ -111,7 +111,7 @@ failure block_pins::wait_for(segment_state& s, block_index index, touch kind, bo
     state_.memory.tables().grain_left(s, index);
     return {};
   }
-  counters::add(state_.memory.count().faults);
+  state_.memory.count(s, &counters::faults);
   state_.memory.trace.note(traced::called_in, s.traced_as, index);
   waited = true;
   state_.bell.ring();
@@ -155,8 +155,8 @@ failure block_pins::pin_block(segment_state& s, block_index index, bool write) {
       state_.memory.set_access(f, block_access::write);
     g.lock();
     const bool ahead = std::exchange(f->past.read_ahead, false);
-    if (ahead) counters::add(state_.memory.count().read_ahead_hits);
-    if (ahead && !waited) counters::add(state_.memory.count().hits);
+    if (ahead) state_.memory.count(s, &counters::read_ahead_hits);
+    if (ahead && !waited) state_.memory.count(s, &counters::hits);
     // A sweep from pin to pin; of an array, a pin is what the program wants, and not where it goes on.
     const bool tell = s.options.pinned_only && state == block_state::ready && !f->past.aged;
     if (tell) state_.events.post_if_quiet({&s, index, write ? touch::write : touch::read, false});

@@ -80,7 +80,7 @@ void block_writer::send(unique_lock& l, store_batch& batch) {
 
 // A failure does not say which block it is about: each is then stored by itself.
 void block_writer::on_stored_together(std::span<const store_job> jobs, const failure& result, std::uint64_t bytes) {
-  counters::add(state_.memory.count().bytes_written, bytes);
+  state_.memory.count(*jobs.front().f->segment, &counters::bytes_written, bytes);
   for (const store_job& job : jobs) {
     if (!result || jobs.size() == 1) {
       on_stored(job, result);
@@ -106,7 +106,7 @@ void block_writer::send(frame* f, const std::byte* from, std::function<void(cons
   segment_state& s = *f->segment;
   const auto answered = [this, f, from, done = std::move(done), bytes = s.mapped_bytes(f->block)](
                             failure r, bool any_sent, std::uint64_t sent) {
-    counters::add(state_.memory.count().bytes_written, sent);
+    state_.memory.count(*f->segment, &counters::bytes_written, sent);
     if (r && any_sent) {
       try {
         auto doubt = std::make_unique<bytes_in_doubt>(from, f->twin->memory, bytes);
@@ -267,7 +267,7 @@ void block_writer::write_swept(unique_lock& l, segment_state& s, block_index ind
 failure block_writer::writeback(segment_state& s, std::span<const block_range> which) {
   const std::uint64_t start = sys::now_ns();
   failure f = write_back(s, which);
-  counters::add(state_.memory.count().write_wait_ns, sys::now_ns() - start);
+  state_.memory.count(s, &counters::write_wait_ns, sys::now_ns() - start);
   return f;
 }
 

@@ -46,6 +46,8 @@ void fault_server::ran(std::uint64_t ns) noexcept {
 }
 
 void fault_server::note(traced what, const touched& at) noexcept {
+  segment_state& s = at.segment;
+  (s.parent ? *s.parent : s).latest_place.store(at.block * s.block_bytes() + at.offset, std::memory_order_relaxed);
   state_.memory.trace.note(what, at.segment.traced_as, at.block, at.offset, static_cast<std::uint8_t>(at.kind));
 }
 
@@ -63,7 +65,6 @@ fault_server::outcome fault_server::serve(const touched& at) noexcept {
   segment_state& s = at.segment;
   const block_index index = at.block;
   const touch t = at.kind;
-  counters& n = state_.memory.count();
   block& b = s.at(index);
   std::uint32_t seen = 0;
   if (s.options.note_reads && t != touch::write && !exact_access()) b.read.store(1, std::memory_order_relaxed);
@@ -76,10 +77,10 @@ fault_server::outcome fault_server::serve(const touched& at) noexcept {
         if (map_without_load(at)) return outcome::served;
         if (s.grains && grains_.begin(s, index)) break;
         if (load_inline(at)) {
-          counters::add(n.faults);
+          state_.memory.count(s, &counters::faults);
           waited = true;
         } else if (queue(at)) {
-          counters::add(n.faults);
+          state_.memory.count(s, &counters::faults);
           waited = true;
           state_.bell.ring();
         }
@@ -111,7 +112,7 @@ fault_server::outcome fault_server::serve(const touched& at) noexcept {
         b.promised.store(0, std::memory_order_relaxed);
         const bool writable = f->dirty.load(std::memory_order_relaxed);
         state_.memory.set_access(f, writable ? block_access::write : block_access::read);
-        counters::add(n.soft_faults);
+        state_.memory.count(s, &counters::soft_faults);
         note(traced::found, at);
         {
           unique_lock l(state_.mutex());
@@ -141,7 +142,7 @@ fault_server::outcome fault_server::serve(const touched& at) noexcept {
         }
         b.promised.store(0, std::memory_order_relaxed);
         state_.memory.set_access(f, block_access::write);
-        counters::add(n.write_faults);
+        state_.memory.count(s, &counters::write_faults);
         note(traced::first_write, at);
         b.publish(block_state::rw);
         state_.waiters.made_evictable();
@@ -167,7 +168,7 @@ fault_server::outcome fault_server::serve(const touched& at) noexcept {
         const std::uint64_t start = sys::now_ns();
         state_.memory.mapping().about_to_wait();
         b.wait(word, true);
-        counters::add(n.read_wait_ns, sys::now_ns() - start);
+        state_.memory.count(s, &counters::read_wait_ns, sys::now_ns() - start);
         break;
       }
     }
@@ -208,7 +209,7 @@ bool fault_server::load_inline(const touched& at) noexcept {
   const std::uint64_t start = sys::now_ns();
   if (!loader_.load_inline(s, at.block)) return false;
   note(traced::missed, at);
-  counters::add(state_.memory.count().read_wait_ns, sys::now_ns() - start);
+  state_.memory.count(s, &counters::read_wait_ns, sys::now_ns() - start);
   bool ring;
   {
     const unique_lock l(state_.mutex());
@@ -252,14 +253,14 @@ bool fault_server::map_without_load(const touched& at) noexcept {
   hold.end();
   if (promised) {
     if (!f->zeroed) std::memset(f->memory, 0, s.block_bytes());
-    counters::add(state_.memory.count().loads_avoided);
+    state_.memory.count(s, &counters::loads_avoided);
   }
   b.promised.store(0, std::memory_order_relaxed);
   note(traced::missed, at);
   const bool write = t == touch::write;
   if (write) state_.memory.mark_dirty(f);
   state_.memory.map_in(f, write);
-  counters::add(state_.memory.count().hits);
+  state_.memory.count(s, &counters::hits);
   l.lock();
   state_.memory.order().make_active(f);
   if (write) note_touch(at);
@@ -291,7 +292,7 @@ bool fault_server::map_ready(const touched& at, bool waited) noexcept {
     return false;
   }
   b.promised.store(0, std::memory_order_relaxed);
-  if (f->partial) counters::add(state_.memory.count().loads_avoided);
+  if (f->partial) state_.memory.count(s, &counters::loads_avoided);
   const bool whole = !std::exchange(f->partial, false);
   const bool aged = std::exchange(f->past.aged, false);
   if (!write && !aged) state_.memory.guess_dirty(f);
@@ -314,8 +315,8 @@ bool fault_server::map_ready(const touched& at, bool waited) noexcept {
   b.publish(writable ? block_state::rw : block_state::ro);
   state_.waiters.made_evictable();
   if (!waited) note(traced::found, at);
-  if (!waited) counters::add(aged ? state_.memory.count().soft_faults : state_.memory.count().hits);
-  if (ahead) counters::add(state_.memory.count().read_ahead_hits, stands_for);
+  if (!waited) state_.memory.count(s, aged ? &counters::soft_faults : &counters::hits);
+  if (ahead) state_.memory.count(s, &counters::read_ahead_hits, stands_for);
   if (ring) state_.bell.ring();
   return true;
 }

@@ -50,9 +50,11 @@ pager::pager(const runtime_options& o)
     throw;
   }
   service_.start();
+  report_ = run_report::wanted([this] { return run_report::state{run(), usages()}; });
 }
 
 pager::~pager() {
+  report_.reset();
   fault_handler::detach(*this);
   if (threads_) threads_->stop();
   service_.stop();
@@ -63,26 +65,7 @@ void pager::account_store(const std::shared_ptr<const void>& store, std::uint64_
 }
 
 runtime_stats pager::stats() const {
-  const counters& c = state_.memory.count();
-  runtime_stats r;
-  const auto get = [](const std::atomic<std::uint64_t>& a) { return a.load(std::memory_order_relaxed); };
-  r.hits = get(c.hits);
-  r.faults = get(c.faults);
-  r.soft_faults = get(c.soft_faults);
-  r.write_faults = get(c.write_faults);
-  r.evictions = get(c.evictions);
-  r.bytes_evicted = get(c.bytes_evicted);
-  r.read_ahead_blocks = get(c.read_ahead_blocks);
-  r.read_ahead_hits = get(c.read_ahead_hits);
-  r.read_ahead_waste = get(c.read_ahead_waste);
-  r.loads_avoided = get(c.loads_avoided);
-  r.bytes_read = get(c.bytes_read);
-  r.bytes_reread = get(c.bytes_reread);
-  r.blocks_invalidated = get(c.blocks_invalidated);
-  r.bytes_invalidated = get(c.bytes_invalidated);
-  r.bytes_written = get(c.bytes_written);
-  r.read_wait_ns = get(c.read_wait_ns);
-  r.write_wait_ns = get(c.write_wait_ns);
+  runtime_stats r = state_.memory.all_counts().now();
   if (const auto* m = dynamic_cast<const userfault_mapping*>(&state_.memory.mapping())) {
     r.userfaultfd = 1;
     r.kernel_access = m->serves_system_calls();
@@ -93,9 +76,34 @@ runtime_stats pager::stats() const {
   return r;
 }
 
+array_usage pager::usage_of(const segment_state& s) {
+  array_usage u;
+  u.name = s.options.name;
+  u.bytes = s.reach;
+  u.block_bytes = s.block_bytes();
+  u.counts = s.counts.now();
+  u.order = s.past.order();
+  if (s.grains) u.order += s.grains->past.order();
+  u.wasteful = s.past.wasteful();
+  u.place = s.latest_place.load(std::memory_order_relaxed);
+  return u;
+}
+
+std::vector<array_usage> pager::usages() const {
+  const guarded_lock g(state_.mutex());
+  std::vector<array_usage> all = closed_;
+  for (const segment_state* s : state_.segments)
+    if (!s->parent) join_usage(all, usage_of(*s));
+  return all;
+}
+
+run_usage pager::run() const {
+  return {std::chrono::duration<double>(std::chrono::steady_clock::now() - made_).count(), stats()};
+}
+
 void pager::count_direct(std::uint64_t read, std::uint64_t written) noexcept {
-  counters::add(state_.memory.count().bytes_read, read);
-  counters::add(state_.memory.count().bytes_written, written);
+  counters::add(state_.memory.all_counts().bytes_read, read);
+  counters::add(state_.memory.all_counts().bytes_written, written);
 }
 
 std::uint64_t pager::addresses_for_frames(std::uint64_t block_bytes, bool in_grains) const noexcept {
@@ -226,9 +234,13 @@ void pager::remove(segment_state& s) {
   fault_handler::await_services(s);
   if (s.grains) drop(*s.grains);
   drop(s);  // a block that a grain was late for gives the table of its grains back here
-  if (s.grains) {
+  {
     const guarded_lock l(state_.mutex());
-    state_.memory.tables().forget(*s.grains);
+    try {
+      join_usage(closed_, usage_of(s));
+    } catch (const std::bad_alloc&) {  // a report has nothing of it then
+    }
+    if (s.grains) state_.memory.tables().forget(*s.grains);
   }
   if (s.grains && grains_.apart()) state_.memory.mapping_of_grains()->close_range(s, 0, s.reach);
   state_.memory.mapping().close_range(s, 0, s.blocks * s.block_bytes());

@@ -23,6 +23,7 @@
 // holding the mutex, nor touches array memory while holding either.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -40,9 +41,11 @@
 #include "runtime/pager/memory_budget.hpp"
 #include "runtime/pager/pager_state.hpp"
 #include "runtime/pager/prefetcher.hpp"
+#include "runtime/pager/run_report.hpp"
 #include "runtime/pager/segment.hpp"
 #include "runtime/pager/service_thread.hpp"
 #include "runtime/pager/stall_relief.hpp"
+#include "runtime/policy/usage_report.hpp"
 
 namespace ooc::detail {
 
@@ -104,6 +107,13 @@ class pager {
   std::uint64_t default_block_bytes() const noexcept { return budget_.default_block_bytes(); }
   std::uint64_t budget() noexcept { return budget_.budget(); }
   runtime_stats stats() const;
+  /// Of the arrays that are open, and of those that were.
+  std::vector<array_usage> usages() const;
+  run_usage run() const;
+  /// What OOC_REPORT asks for; the first call counts.
+  void write_report() const noexcept {
+    if (report_) report_->write();
+  }
   /// Bytes that an algorithm has moved past the blocks in memory, for stats().
   void count_direct(std::uint64_t read, std::uint64_t written) noexcept;
 
@@ -119,7 +129,10 @@ class pager {
 
  private:
   void drop(segment_state& s);
+  static array_usage usage_of(const segment_state& s) OOC_REQUIRES(pager_mutex);
 
+  const std::chrono::steady_clock::time_point made_ = std::chrono::steady_clock::now();
+  std::vector<array_usage> closed_ OOC_GUARDED_BY(pager_mutex);  ///< by name
   mutable pager_state state_;
   block_writer writer_;
   detail::grains grains_;
@@ -132,6 +145,7 @@ class pager {
   stall_relief relief_;
   service_thread service_;
   std::unique_ptr<fault_threads> threads_;  ///< where touches are served by userfaultfd
+  std::unique_ptr<run_report> report_;      ///< where the environment asks for it
 };
 
 class pager::arrivals_held_off {

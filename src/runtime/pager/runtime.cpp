@@ -30,6 +30,8 @@ runtime_stats runtime::stats(process_group& group) const {
   return std::bit_cast<runtime_stats>(all);
 }
 
+std::string runtime::report() const { return detail::usage_report(pager_->run(), pager_->usages()); }
+
 std::uint64_t runtime::memory() const noexcept { return pager_->budget(); }
 
 void runtime::reclaim_faults() const { detail::fault_handler::reclaim(); }

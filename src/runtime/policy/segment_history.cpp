@@ -28,7 +28,9 @@ bool segment_history::comes_in_grains(block_index b, bool all_fits) noexcept {
 
 segment_history::sweep segment_history::follow(block_index b, block_index blocks, unsigned limit, const ahead_group& g,
                                                std::vector<block_index>& wanted) {
-  return {.step = streams_.touched(b, blocks, limit, g, wanted)};
+  const std::int64_t step = streams_.touched(b, blocks, limit, g, wanted);
+  order_.add(step, 1);
+  return {.step = step};
 }
 
 // By bytes: a walk down a column goes on by the same number of bytes, which need not be whole grains.  One that goes
@@ -42,6 +44,7 @@ segment_history::sweep segment_history::follow_grains(std::uint64_t place, std::
   limit = std::min(limit, yield_.is_poor() ? most_where_poor : most);
   sweep s;
   s.step = streams_.touched(place, bytes, limit, {}, wanted, refill::by_halves, was_out);
+  order_.add(s.step, static_cast<std::int64_t>(grain));
   const auto distance = static_cast<std::uint64_t>(std::abs(s.step));
   s.walks = distance > grain;
   s.runs = s.step != 0 && !s.walks && streams_.run() >= long_run;

@@ -30,6 +30,7 @@
 #include "runtime/policy/left_behind.hpp"
 #include "runtime/policy/read_ahead.hpp"
 #include "runtime/policy/repeated_sweep.hpp"
+#include "runtime/policy/touch_order.hpp"
 #include "runtime/policy/waste_watch.hpp"
 
 namespace ooc::detail {
@@ -98,6 +99,10 @@ class segment_history {
   /// Of so many blocks that have aged: how many from those that leave next are worth writing.
   std::size_t worth_writing(std::size_t queue) const noexcept { return aged_.worth_writing(queue); }
 
+  /// Of touches that were followed.
+  const touch_order& order() const noexcept { return order_; }
+  bool wasteful() const noexcept { return waste_.found(); }
+
   /// The hint that the program is to be given, once; or nothing.
   std::string take_hint(const std::string& array) { return waste_.take() ? waste_.text(array) : std::string(); }
 
@@ -111,6 +116,7 @@ class segment_history {
   aged_return aged_;
   grain_choice choice_;
   waste_watch waste_;
+  touch_order order_;
 };
 
 }  // namespace ooc::detail
