@@ -231,7 +231,7 @@ class replayed_pager {
     std::terminate();
   }
   outcome result() {
-    const counters& c = state_.memory.all_counts();
+    const counters& c = state_.memory.all_counts;
     return {.bytes_read = c.bytes_read,
             .bytes_written = c.bytes_written,
             .faults = c.faults,

@@ -41,6 +41,7 @@ void check_frames(const segment_state& s) noexcept OOC_REQUIRES(pager_mutex);
 class resident_set {
  public:
   event_trace trace;
+  counters all_counts;  ///< of all segments, and of what goes past them
 
   using lock_type = unique_lock;
 
@@ -50,11 +51,9 @@ class resident_set {
   ooc::mutex& mutex() noexcept OOC_RETURN_CAPABILITY(pager_mutex) { return mutex_; }
   frame_pool& pool() noexcept OOC_REQUIRES(pager_mutex) { return pool_; }
   replacement& order() noexcept OOC_REQUIRES(pager_mutex) { return order_; }
-  /// Of all segments, and of what goes past them.
-  counters& all_counts() noexcept { return counters_; }
   /// Counts something of a segment; of grains it is counted with their blocks.
   void count(const segment_state& s, counters::number counters::*what, std::uint64_t n = 1) noexcept {
-    counters::add(counters_.*what, n);
+    counters::add(all_counts.*what, n);
     counters::add((s.parent ? *s.parent : s).counts.*what, n);
   }
   block_mapping& mapping() noexcept { return *mappings_.blocks; }
@@ -144,7 +143,6 @@ class resident_set {
   grain_tables tables_ OOC_GUARDED_BY(pager_mutex){pool_};
   replacement order_ OOC_GUARDED_BY(pager_mutex);
   block_ageing ageing_ OOC_GUARDED_BY(pager_mutex){*this};
-  counters counters_;
 };
 
 }  // namespace ooc::detail

@@ -37,7 +37,8 @@ pager::pager(const runtime_options& o)
       pins_(state_, budget_, ahead_, faults_, grains_),
       dropper_(state_),
       relief_(state_, writer_, o.on_fatal),
-      service_(state_, loader_, ahead_, writer_, relief_) {
+      service_(state_, loader_, ahead_, writer_, relief_),
+      report_(state_) {
   if (const char* const file = std::getenv("OOC_TRACE"); file && *file)
     state_.memory.trace.record(file, state_.memory.pool().budget());
   if (auto* const m = dynamic_cast<userfault_mapping*>(&state_.memory.mapping()))
@@ -50,11 +51,10 @@ pager::pager(const runtime_options& o)
     throw;
   }
   service_.start();
-  report_ = run_report::wanted([this] { return run_report::state{run(), usages()}; });
 }
 
 pager::~pager() {
-  report_.reset();
+  report_.end();
   fault_handler::detach(*this);
   if (threads_) threads_->stop();
   service_.stop();
@@ -64,46 +64,9 @@ void pager::account_store(const std::shared_ptr<const void>& store, std::uint64_
   if (budget_.account_store(store, staging_bytes)) process_end::write_back_at_exit();
 }
 
-runtime_stats pager::stats() const {
-  runtime_stats r = state_.memory.all_counts().now();
-  if (const auto* m = dynamic_cast<const userfault_mapping*>(&state_.memory.mapping())) {
-    r.userfaultfd = 1;
-    r.kernel_access = m->serves_system_calls();
-  }
-  guarded_lock g(state_.mutex());
-  r.budget_bytes = state_.memory.pool().budget();
-  r.resident_bytes = state_.memory.pool().used();
-  return r;
-}
-
-array_usage pager::usage_of(const segment_state& s) {
-  array_usage u;
-  u.name = s.options.name;
-  u.bytes = s.reach;
-  u.block_bytes = s.block_bytes();
-  u.counts = s.counts.now();
-  u.order = s.past.order();
-  if (s.grains) u.order += s.grains->past.order();
-  u.wasteful = s.past.wasteful();
-  u.place = s.latest_place.load(std::memory_order_relaxed);
-  return u;
-}
-
-std::vector<array_usage> pager::usages() const {
-  const guarded_lock g(state_.mutex());
-  std::vector<array_usage> all = closed_;
-  for (const segment_state* s : state_.segments)
-    if (!s->parent) join_usage(all, usage_of(*s));
-  return all;
-}
-
-run_usage pager::run() const {
-  return {std::chrono::duration<double>(std::chrono::steady_clock::now() - made_).count(), stats()};
-}
-
 void pager::count_direct(std::uint64_t read, std::uint64_t written) noexcept {
-  counters::add(state_.memory.all_counts().bytes_read, read);
-  counters::add(state_.memory.all_counts().bytes_written, written);
+  counters::add(state_.memory.all_counts.bytes_read, read);
+  counters::add(state_.memory.all_counts.bytes_written, written);
 }
 
 std::uint64_t pager::addresses_for_frames(std::uint64_t block_bytes, bool in_grains) const noexcept {
@@ -236,10 +199,7 @@ void pager::remove(segment_state& s) {
   drop(s);  // a block that a grain was late for gives the table of its grains back here
   {
     const guarded_lock l(state_.mutex());
-    try {
-      join_usage(closed_, usage_of(s));
-    } catch (const std::bad_alloc&) {  // a report has nothing of it then
-    }
+    state_.usage.closed(s);
     if (s.grains) state_.memory.tables().forget(*s.grains);
   }
   if (s.grains && grains_.apart()) state_.memory.mapping_of_grains()->close_range(s, 0, s.reach);

@@ -45,7 +45,6 @@
 #include "runtime/pager/segment.hpp"
 #include "runtime/pager/service_thread.hpp"
 #include "runtime/pager/stall_relief.hpp"
-#include "runtime/policy/usage_report.hpp"
 
 namespace ooc::detail {
 
@@ -106,15 +105,9 @@ class pager {
   /// which the budget as it is now holds what one instruction can need.
   std::uint64_t default_block_bytes() const noexcept { return budget_.default_block_bytes(); }
   std::uint64_t budget() noexcept { return budget_.budget(); }
-  runtime_stats stats() const;
-  /// Of the arrays that are open, and of those that were.
-  std::vector<array_usage> usages() const;
-  run_usage run() const;
-  /// What OOC_REPORT asks for; the first call counts.
-  void write_report() const noexcept {
-    if (report_) report_->write();
-  }
-  /// Bytes that an algorithm has moved past the blocks in memory, for stats().
+  /// What has been done so far.
+  const run_report& report() const noexcept { return report_; }
+  /// Bytes that an algorithm has moved past the blocks in memory, for report().
   void count_direct(std::uint64_t read, std::uint64_t written) noexcept;
 
   // --- for the end of the runtime (runtime.cpp) and of the process (process_end.cpp)
@@ -129,10 +122,6 @@ class pager {
 
  private:
   void drop(segment_state& s);
-  static array_usage usage_of(const segment_state& s) OOC_REQUIRES(pager_mutex);
-
-  const std::chrono::steady_clock::time_point made_ = std::chrono::steady_clock::now();
-  std::vector<array_usage> closed_ OOC_GUARDED_BY(pager_mutex);  ///< by name
   mutable pager_state state_;
   block_writer writer_;
   detail::grains grains_;
@@ -145,7 +134,7 @@ class pager {
   stall_relief relief_;
   service_thread service_;
   std::unique_ptr<fault_threads> threads_;  ///< where touches are served by userfaultfd
-  std::unique_ptr<run_report> report_;      ///< where the environment asks for it
+  run_report report_;
 };
 
 class pager::arrivals_held_off {

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "runtime/blocks/resident_set.hpp"
+#include "runtime/blocks/usage_log.hpp"
 #include "runtime/pager/event_queue.hpp"
 #include "runtime/pager/frame_waiters.hpp"
 #include "runtime/pager/service_bell.hpp"
@@ -42,6 +43,7 @@ class pager_state {
   frame_waiters waiters;
   event_queue events OOC_GUARDED_BY(pager_mutex);
   std::vector<segment_state*> segments OOC_GUARDED_BY(pager_mutex);  ///< the open ones
+  usage_log usage OOC_GUARDED_BY(pager_mutex);
   /// Waste has been found in a segment, and the service thread is to say so.
   bool hint_due OOC_GUARDED_BY(pager_mutex) = false;
   /// How long threads have run between their faults, all of them together.

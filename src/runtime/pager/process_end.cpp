@@ -108,7 +108,7 @@ bool write_back(const char* why) {
                 why + "; they are lost: " + u.why.what);
             data_were_lost();
           }
-        served->write_report();
+        served->report().end();
       },
       [&] { say("writing back at " + std::string(why) + ", for at most " + most + "; " + modified_blocks()); });
   if (!in_time)

@@ -1,22 +1,22 @@
-// What the environment asks a runtime to say of itself: OOC_REPORT, a page at its end, and OOC_PROGRESS, a line while
-// it runs.
+// What a runtime says of itself: its counters, a page (runtime::report(), and at its end where OOC_REPORT asks for it),
+// and, where OOC_PROGRESS does, a line while it runs.
 //
-// Owner: the pager, which it asks.  Threads: write() by any; the line comes from a thread of its own.
+// Owner: the pager.  Threads: any; the line comes from a thread of its own.
 #pragma once
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "runtime/blocks/userfault_mapping.hpp"
+#include "runtime/pager/pager_state.hpp"
+#include "runtime/pager/signals.hpp"
 #include "runtime/policy/usage_report.hpp"
 #include "storage/base/log.hpp"
 #include "storage/base/ticker.hpp"
@@ -25,37 +25,42 @@ namespace ooc::detail {
 
 class run_report {
  public:
-  struct state {
-    run_usage run;
-    std::vector<array_usage> arrays;
-  };
-
-  /// Null where the environment asks for nothing.
-  static std::unique_ptr<run_report> wanted(std::function<state()> look) {
-    const auto said = [](const char* name) {
-      const char* const value = std::getenv(name);
-      return std::string(value != nullptr ? value : "");
-    };
-    const std::string report = said("OOC_REPORT"), line = said("OOC_PROGRESS");
-    const int seconds = std::atoi(line.c_str());
-    if (report.empty() && seconds <= 0) return nullptr;
-    return std::unique_ptr<run_report>(
-        new run_report(std::move(look), report, std::chrono::seconds(std::max(seconds, 0))));
+  explicit run_report(pager_state& s)
+      : state_(s), to_(said("OOC_REPORT")), every_(std::atoi(said("OOC_PROGRESS").c_str())) {
+    if (every_.count() <= 0) return;
+    before_ = look();
+    line_.wake();
   }
-  ~run_report() { write(); }
+  ~run_report() { end(); }
+  run_report(const run_report&) = delete;
+  run_report& operator=(const run_report&) = delete;
 
-  /// Ends the line, and writes the report, once.
-  void write() noexcept {
+  runtime_stats stats() const {
+    runtime_stats r = state_.memory.all_counts.now();
+    if (const auto* m = dynamic_cast<const userfault_mapping*>(&state_.memory.mapping())) {
+      r.userfaultfd = 1;
+      r.kernel_access = m->serves_system_calls();
+    }
+    guarded_lock g(state_.mutex());
+    r.budget_bytes = state_.memory.pool().budget();
+    r.resident_bytes = state_.memory.pool().used();
+    return r;
+  }
+  std::string text() const {
+    const moment now = look();
+    return usage_report(now.run, now.arrays);
+  }
+
+  /// Ends the line, and writes the page that the environment asks for, once.
+  void end() const noexcept {
     try {
-      if (written_.exchange(true)) return;
+      if (ended_.exchange(true)) return;
       line_.stop();
       if (shown_ && on_terminal_) std::fputc('\n', stderr);
       if (to_.empty()) return;
-      const state now = look_();
-      const std::string text = usage_report(now.run, now.arrays);
-      if (to_ == "1") return static_cast<void>(std::fputs(text.c_str(), stderr));
+      if (to_ == "1") return static_cast<void>(std::fputs(text().c_str(), stderr));
       std::FILE* const file = std::fopen(to_.c_str(), "a");
-      const bool good = file != nullptr && std::fputs(text.c_str(), file) >= 0;
+      const bool good = file != nullptr && std::fputs(text().c_str(), file) >= 0;
       if ((file != nullptr && std::fclose(file) != 0) || !good)
         log_error("OOC_REPORT: '" + to_ + "' cannot be written: name a file in a folder that is there, or give 1");
     } catch (const std::exception& e) {
@@ -64,16 +69,24 @@ class run_report {
   }
 
  private:
-  run_report(std::function<state()> look, std::string to, std::chrono::seconds every)
-      : look_(std::move(look)), to_(std::move(to)), every_(every), line_([this] { return show(); }) {
-    if (every.count() == 0) return;
-    before_ = look_();
-    line_.wake();
-  }
+  struct moment {
+    run_usage run;
+    std::vector<array_usage> arrays;
+  };
 
+  static std::string said(const char* name) {
+    const char* const value = std::getenv(name);
+    return value != nullptr ? value : "";
+  }
+  moment look() const {
+    moment m{{std::chrono::duration<double>(ticker::clock::now() - made_).count(), stats()}, {}};
+    const guarded_lock g(state_.mutex());
+    m.arrays = state_.usage.with(state_.segments);
+    return m;
+  }
   ticker::clock::time_point show() {
     try {
-      state now = look_();
+      moment now = look();
       if (now.run.seconds - before_.run.seconds >= 0.5) {  // not when it is woken first
         const std::string text = progress_line(before_.run, now.run, before_.arrays, now.arrays);
         std::fprintf(stderr, on_terminal_ ? "\r%s\x1b[K" : "%s\n", text.c_str());
@@ -85,14 +98,15 @@ class run_report {
     return ticker::clock::now() + every_;
   }
 
-  const std::function<state()> look_;
-  const std::string to_;  ///< "1": stderr; else a file; empty: there is no report
+  pager_state& state_;
+  const std::string to_;  ///< "1": stderr; else a file; empty: there is no page at the end
   const std::chrono::seconds every_;
+  const ticker::clock::time_point made_ = ticker::clock::now();
   const bool on_terminal_ = ::isatty(STDERR_FILENO) != 0;
-  state before_;
+  moment before_;
   bool shown_ = false;
-  std::atomic<bool> written_{false};
-  ticker line_;
+  mutable std::atomic<bool> ended_{false};
+  mutable ticker line_{[this] { return show(); }};
 };
 
 }  // namespace ooc::detail

@@ -22,7 +22,7 @@ runtime::~runtime() {
   }
 }
 
-runtime_stats runtime::stats() const { return pager_->stats(); }
+runtime_stats runtime::stats() const { return pager_->report().stats(); }
 runtime_stats runtime::stats(process_group& group) const {
   using counts = std::array<std::uint64_t, sizeof(runtime_stats) / sizeof(std::uint64_t)>;
   auto all = std::bit_cast<counts>(stats());
@@ -30,7 +30,7 @@ runtime_stats runtime::stats(process_group& group) const {
   return std::bit_cast<runtime_stats>(all);
 }
 
-std::string runtime::report() const { return detail::usage_report(pager_->run(), pager_->usages()); }
+std::string runtime::report() const { return pager_->report().text(); }
 
 std::uint64_t runtime::memory() const noexcept { return pager_->budget(); }
 

@@ -57,7 +57,7 @@ struct resident_blocks {
   }
   frame* frame_of(block_index b) const { return s.frame_of(s.at(b)); }
   block_state state(block_index b) const { return s.at(b).state(); }
-  std::uint64_t evictions() { return set.all_counts().evictions; }
+  std::uint64_t evictions() { return set.all_counts.evictions; }
 
   resident_set set;
   segment_state s, other;
