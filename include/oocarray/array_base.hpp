@@ -125,6 +125,9 @@ class array_base {
   std::vector<std::size_t> max_extents() const {
     return {core().facts().max_extents.begin(), core().facts().max_extents.end()};
   }
+  [[deprecated("max_extents() has those of all dimensions")]] std::size_t max_extent() const {
+    return max_extents().front();
+  }
   /// The buffering that resulted from options.buffers and elements_per_buffer.
   buffering buffers() const { return core().facts().buffering; }
   /// How the file is dealt out over the I/O nodes.

@@ -32,6 +32,7 @@ from ._errors import (
     make as _make_error,
 )
 from ._hdf5_copy import from_hdf5, to_hdf5
+from ._in_place.zarr_creation import create_zarr
 from ._look import SliceViewer, view
 from ._movement import copy, transpose
 from ._open_file import open_file
@@ -42,13 +43,12 @@ from ._runtime import Runtime, reclaim_faults, runtime
 from ._store import Attributes, Entry, Store, create, create_or_open, open, open_store
 from ._sweep import sweep
 from ._view import View
-from ._zarr import from_zarr, to_zarr
-from ._in_place.zarr_creation import create_zarr
+from ._zarr import as_zarr, from_zarr, to_zarr
 
 _core.set_error_maker(_make_error)
 _faults.install()
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Array",
@@ -69,6 +69,7 @@ __all__ = [
     "Store",
     "TypeMismatch",
     "View",
+    "as_zarr",
     "commit",
     "copy",
     "count_nonzero",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import secrets
+import shutil
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -70,6 +71,28 @@ def passing_name(name: str) -> str:
     """What it is called until it is complete: a name has at most 255 bytes."""
     begin = name.encode(errors="surrogateescape")[:200].decode(errors="ignore")
     return f"{begin}.part-{secrets.token_hex(6)}"
+
+
+def take_name(passing: str, path: str) -> None:
+    """Gives what is at `passing` the name `path`; what is there goes once that has succeeded."""
+    if not os.path.isdir(path):
+        os.replace(passing, path)
+        return
+    old = f"{passing}.old"
+    os.rename(path, old)
+    try:
+        os.rename(passing, path)
+    except BaseException:
+        os.rename(old, path)
+        raise
+    remove(old)
+
+
+def remove(path: str) -> None:
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+    elif os.path.lexists(path):
+        os.remove(path)
 
 
 class Source(NamedTuple):

@@ -9,7 +9,6 @@ import base64
 import contextlib
 import json
 import os
-import shutil
 import struct
 import warnings
 from typing import Any, Dict, Iterator, Optional, Sequence, Tuple, Union
@@ -18,7 +17,7 @@ import numpy as np
 
 from ._array import Array
 from ._attributes import NOT_TEXTS, values_of, with_dimensions
-from ._copying import Kept, Progress, Source, copied, copy_out, free_in, kept_of, passing_name
+from ._copying import Kept, Progress, Source, copied, copy_out, free_in, kept_of, passing_name, remove, take_name
 from ._index import Box, part_of
 from ._store import Path, Store
 
@@ -250,6 +249,51 @@ def to_zarr(
     return zarr.open_array(_zip_file(path, "r") if _is_zip(path) else path)
 
 
+def as_zarr(arrays: Union[Array, Dict[str, Array]], *, chunks: Optional[Any] = None) -> Any:
+    """An array as zarr-python and what builds on it read it, without a copy: a `zarr.Array` over a store without files.
+
+    ::
+
+        z = oocarray.as_zarr(a)                              # of one array
+        d = xarray.open_zarr(oocarray.as_zarr({"t2m": a, "u10": b}).store, consolidated=False)
+
+    It is only read.  A chunk is read from the array when it is asked for; what is written to the array later is seen.
+
+    Parameters
+    ----------
+    arrays : Array or dict
+        One array; or a group of some, by their names in it, for which a `zarr.Group` is returned.
+    chunks : tuple of int
+        The shape of a chunk; without it that of a tile, or a band of whole rows of about a block.
+
+    Attributes, the names of dimensions and the fill value are shown.  The array must stay open.
+
+    Raises
+    ------
+    ImportError
+        Without zarr-python 3.
+    TypeMismatch
+        For elements that version 3 of Zarr has no name for, and arrays without elements.
+    """
+    zarr = _zarr()
+    from ._in_place.zarr_creation import metadata_of_new
+    from ._zarr_view import ArrayStore
+
+    def shown(array: Array) -> Tuple[Array, Dict[str, Any]]:
+        kept = kept_of(array)
+        said = _described(array, kept, 3)
+        tile = tuple(min(c, n) for c, n in zip(array.chunks, array.shape))
+        meta = metadata_of_new(array.path, array.shape, array.dtype, tile if chunks is None else chunks, None, said["fill_value"])
+        meta["attributes"] = said["attributes"]
+        if kept.dimensions:
+            meta["dimension_names"] = list(kept.dimensions)
+        return array, meta
+
+    if isinstance(arrays, Array):
+        return zarr.open_array(ArrayStore({"": shown(arrays)}), mode="r")
+    return zarr.open_group(ArrayStore({name: shown(a) for name, a in arrays.items()}), mode="r")
+
+
 def _described(array: Array, kept: Kept, version: int) -> Dict[str, Any]:
     """What `zarr.create_array` is told of an array."""
     attributes = _values(kept.texts, array.dtype)
@@ -310,28 +354,6 @@ def _new_on_disk(path: str, overwrite: bool, make: Dict[str, Any]) -> Iterator[A
     except BaseException:
         remove(passing)
         raise
-
-
-def take_name(passing: str, path: str) -> None:
-    """Gives what is at `passing` the name `path`; what is there goes once that has succeeded."""
-    if not os.path.isdir(path):
-        os.replace(passing, path)
-        return
-    old = f"{passing}.old"
-    os.rename(path, old)
-    try:
-        os.rename(passing, path)
-    except BaseException:
-        os.rename(old, path)
-        raise
-    remove(old)
-
-
-def remove(path: str) -> None:
-    if os.path.isdir(path) and not os.path.islink(path):
-        shutil.rmtree(path)
-    elif os.path.lexists(path):
-        os.remove(path)
 
 
 @contextlib.contextmanager

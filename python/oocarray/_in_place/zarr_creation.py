@@ -12,11 +12,10 @@ import numpy as np
 
 from .. import _core
 from .._array import Array
-from .._copying import passing_name
+from .._copying import passing_name, remove, take_name
 from .._errors import InvalidRequest, TypeMismatch
 from .._numbers import Shape, shape_of
 from .._open_file import open_file
-from .._zarr import remove, take_name
 from .zarr import is_zarr
 from .zarr_metadata import described
 
@@ -76,7 +75,7 @@ def create_zarr(
     ValueError, OSError
     """
     where = os.path.abspath(os.fspath(path))
-    meta = _metadata(where, shape_of(shape), np.dtype(dtype), chunks, codecs, fill_value)
+    meta = metadata_of_new(where, shape_of(shape), np.dtype(dtype), chunks, codecs, fill_value)
     if dimension_names is not None:
         if len(dimension_names) != len(meta["shape"]):
             raise ValueError(f"dimension_names={list(dimension_names)!r} for {len(meta['shape'])} dimensions")
@@ -100,7 +99,9 @@ def create_zarr(
     return open_file(where, "r+", **options)
 
 
-def _metadata(where: str, shape: Tuple[int, ...], dtype: np.dtype, chunks: Any, codecs: Any, fill: Any) -> Dict[str, Any]:
+def metadata_of_new(where: str, shape: Tuple[int, ...], dtype: np.dtype, chunks: Any, codecs: Any, fill: Any) -> Dict[str, Any]:
+    """What zarr.json says of an array, but for its attributes and the names of its dimensions."""
+
     def refuse(why: str) -> NoReturn:
         raise TypeMismatch(f"'{where}' cannot be made: {why}")
 

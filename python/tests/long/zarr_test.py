@@ -398,3 +398,53 @@ def test_without_zarr_the_message_says_what_to_install(store, monkeypatch):
     monkeypatch.setitem(sys.modules, "zarr", None)
     with pytest.raises(ImportError, match="pip install 'zarr>=3'"):
         ooc.from_zarr("x", store, "x")
+
+
+@pytest.mark.parametrize("layout", ["C", "tiled"])
+def test_an_array_is_shown_as_zarr_without_a_copy(store, budget, layout):
+    tile = {"layout": "tiled", "tile": (4, 8)} if layout == "tiled" else {}
+    with store.create("a", (21, 30), "f4", fill=7, **tile) as a:
+        a.attributes["units"] = "K"
+        a.attributes["dimensions"] = ["y", "x"]
+        values = np.arange(630, dtype="f4").reshape(21, 30)
+        a.write(np.s_[3:], values[3:])
+        expected = values.copy()
+        expected[:3] = 7
+        z = ooc.as_zarr(a)
+        assert (z.chunks == (4, 8)) == (layout == "tiled")
+        assert z.shape == a.shape and z.dtype == a.dtype and z.fill_value == 7
+        assert z.attrs["units"] == "K" and z.metadata.dimension_names == ("y", "x")
+        assert np.array_equal(z[...], expected) and np.array_equal(z[2:9:3, 1::4], expected[2:9:3, 1::4])
+        a.write((0, 0), 99)
+        assert z[0, 0] == 99
+        with pytest.raises(ValueError, match="read"):
+            z[0, 0] = 1
+        listed = _listed(z.store)
+        assert len(listed) == len(set(listed)) == 1 + np.prod([-(-n // c) for n, c in zip(z.shape, z.chunks)])
+        small = ooc.as_zarr(a, chunks=(5, 7))
+        assert small.chunks == (5, 7) and np.array_equal(small[4:20, 6:29], expected[4:20, 6:29])
+
+
+def _listed(store):
+    from zarr.core.sync import sync
+
+    async def keys():
+        return [key async for key in store.list()]
+
+    return sync(keys())
+
+
+def test_arrays_are_shown_as_a_group_that_xarray_opens(store, budget):
+    xarray = pytest.importorskip("xarray")
+    with store.create("t", (4, 6)) as t, store.create("u", (4, 6), ">i2") as u:
+        for a in (t, u):
+            a.attributes["dimensions"] = ["y", "x"]
+            a[...] = np.arange(24).reshape(4, 6)
+        group = ooc.as_zarr({"t2m": t, "sub/u10": u})
+        assert sorted(k for k, _ in group.arrays()) == ["t2m"] and [k for k, _ in group.groups()] == ["sub"]
+        assert np.array_equal(group["sub/u10"][...], u[...])
+        group = ooc.as_zarr({"t2m": t, "u10": u})
+        assert sorted(k for k, _ in group.arrays()) == ["t2m", "u10"]
+        d = xarray.open_zarr(group.store, consolidated=False)
+        assert d["t2m"].dims == ("y", "x") and np.array_equal(d["u10"].values, u[...])
+        del d
