@@ -16,25 +16,31 @@ namespace ooc {
 
 /// What has been done to the bytes of a chunk before they were written.
 enum class chunk_filter : std::uint8_t {
-  deflate,     ///< H5Z_FILTER_DEFLATE, Zarr's `zlib`: zlib's format
-  shuffle,     ///< H5Z_FILTER_SHUFFLE: the first bytes of all elements, then the second ones, ...
-  fletcher32,  ///< H5Z_FILTER_FLETCHER32: four bytes at the end check those before
-  gzip,        ///< Zarr's `gzip`: gzip's format
-  crc32c,      ///< Zarr's `crc32c`: four bytes at the end check those before
-  zstd,        ///< Zarr's `zstd`, HDF5's filter 32015: a frame of Zstandard
-  blosc,       ///< Zarr's `blosc`, HDF5's filter 32001: a buffer of C-Blosc 1
-  lzf,         ///< HDF5's filter 32000, which h5py brings: a block of LibLZF
+  deflate,          ///< H5Z_FILTER_DEFLATE, Zarr's `zlib`: zlib's format
+  shuffle,          ///< H5Z_FILTER_SHUFFLE: the first bytes of all elements, then the second ones, ...
+  fletcher32,       ///< H5Z_FILTER_FLETCHER32: four bytes at the end check those before
+  gzip,             ///< Zarr's `gzip`: gzip's format
+  crc32c,           ///< Zarr's `crc32c`: four bytes at the end check those before
+  zstd,             ///< Zarr's `zstd`, HDF5's filter 32015: a frame of Zstandard
+  blosc,            ///< Zarr's `blosc`, HDF5's filter 32001: a buffer of C-Blosc 1
+  lzf,              ///< HDF5's filter 32000, which h5py brings: a block of LibLZF
+  lz4,              ///< numcodecs' `lz4`: the length in four bytes, little-endian, and a block of LZ4
+  hdf5_lz4,         ///< HDF5's filter 32004: several of those
+  bitshuffle,       ///< HDF5's filter 32008 without packing, in blocks of its own choice (cd_values[3] and [4] are 0)
+  bitshuffle_lz4,   ///< the same with LZ4 (cd_values[4] is 2)
+  bitshuffle_zstd,  ///< the same with Zstandard (cd_values[4] is 3)
 };
 
-/// Whether the library can undo it: the last three need libraries that it may have been built without.
+/// Whether the library can undo it: what packs, but for deflate and gzip, needs libraries that it may have been built
+/// without.
 bool can_undo(chunk_filter f) noexcept;
-/// Whether the library can apply it: the same, but for lzf.
+/// Whether the library can apply it: the same, but for lzf and those of HDF5 that follow it.
 bool can_apply(chunk_filter f) noexcept;
 
 /// How a filter packs what is written.  Unpacking asks for none of it.
 struct chunk_packing {
   /// deflate and gzip: 0 to 9, of which ISA-L knows four (0, up to 3, up to 6, above), -1 is 6; blosc: 0 to 9; zstd: as
-  /// its library has it.
+  /// its library has it; lz4: its acceleration.
   int level = 1;
   bool checksum = false;  ///< zstd: a checksum follows each frame
 

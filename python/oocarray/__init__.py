@@ -31,6 +31,7 @@ from ._errors import (
     TypeMismatch,
     make as _make_error,
 )
+from ._groups import group_by
 from ._hdf5_copy import from_hdf5, to_hdf5
 from ._in_place.zarr_creation import create_zarr
 from ._look import SliceViewer, view
@@ -41,7 +42,7 @@ from ._passes import count_nonzero, cumsum, for_each, histogram, max, min, reduc
 from ._product import matmul
 from ._runtime import Runtime, reclaim_faults, runtime
 from ._store import Attributes, Entry, Store, create, create_or_open, open, open_store
-from ._sweep import sweep
+from ._sweep import map_overlap, sweep
 from ._view import View
 from ._zarr import as_zarr, from_zarr, to_zarr
 
@@ -80,8 +81,10 @@ __all__ = [
     "for_each",
     "from_hdf5",
     "from_zarr",
+    "group_by",
     "histogram",
     "is_sorted",
+    "map_overlap",
     "matmul",
     "max",
     "min",

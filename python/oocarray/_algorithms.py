@@ -14,8 +14,9 @@ mark : bool
     While an array that is written holds neither its old nor its new elements, its file says so: opening it raises
     OSError (EBUSY), unless ``unfinished=True``, after a process died or an exception came in between.  At the end what
     was written is durable.  False: neither.
-progress : callable
+progress : callable or True
     ``progress(done, total)`` in bytes, now and then, in the thread that has called.  What it raises ends the algorithm.
+    True: a bar of tqdm, where that is installed, else a percentage on standard error.
 
 KeyboardInterrupt, and what a function of the program raises, end the algorithm and come out of the call.  An array
 that was being written is then neither old nor new, and marked.  Where ranks share an array the calls are collective,
@@ -24,6 +25,7 @@ and Ctrl-C waits for their end.  No other thread may use the arrays meanwhile.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Sequence, Tuple, Union, cast
 
 from . import _core, _pending
@@ -37,7 +39,45 @@ Arrays = Union["Array", Tuple["Array", ...]]
 
 Conversions = Mapping[str, Callable[[Any, str], Any]]  # of a value, and what it is called
 
-common: Conversions = {"threads": small_count, "memory": parse_bytes, "mark": flag, "progress": lambda f, _: f}
+
+class _Bar:
+    """Shows how far a call has come."""
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+        self._percent = -1
+
+    def __call__(self, done: int, total: int) -> None:
+        try:
+            from tqdm.auto import tqdm
+        except ImportError:
+            self._show_percent(done, total)
+            return
+        if self._bar is None:
+            self._bar = tqdm(total=total, unit="B", unit_scale=True)
+        self._bar.update(done - self._bar.n)
+        if done >= total:
+            self._bar.close()
+
+    def _show_percent(self, done: int, total: int) -> None:
+        percent = 100 * done // max(total, 1)
+        if percent != self._percent:
+            self._percent = percent
+            print(f"\r{percent} %", end="\n" if done >= total else "", file=sys.stderr, flush=True)
+
+
+def progress_of(f: Any, name: str = "progress") -> Any:
+    """What a call is given as `progress`, as a function; None: nobody wants to know."""
+    if f is True:
+        return _Bar()
+    if f is None or f is False:
+        return None
+    if not callable(f):
+        raise TypeError(f"{name}={f!r}: a function of the bytes done and the bytes there are, or True for a bar")
+    return f
+
+
+common: Conversions = {"threads": small_count, "memory": parse_bytes, "mark": flag, "progress": progress_of}
 numbers = {"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8", "c8", "c16"}
 
 

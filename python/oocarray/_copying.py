@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 import numpy as np
 
 from . import _core
+from ._algorithms import progress_of
 from ._array import Array
 from ._attributes import DTYPE, dimensions_of
 from ._dtype import is_named
@@ -19,21 +20,21 @@ from ._pieces import pieces
 from ._store import Path, Store, store_of
 from ._transfer import promised
 
-Progress = Callable[[int, int], None]
+Progress = Union[bool, Callable[[int, int], None]]
 
 
 def copy_in(
     array: Array, part: Box, grain: Sequence[int], read: Callable[[Box], np.ndarray], progress: Optional[Progress]
 ) -> None:
     """Fills an array with the part of something in grains, of which `read` gives pieces."""
-    done = 0
+    done, tell = 0, progress_of(progress)
     with promised(array, ...):
         for piece in pieces(part, array.itemsize, grain):
             values = read(piece)
             array.write(tuple(slice(p.start - b.start, p.stop - b.start) for p, b in zip(piece, part)) or 0, values)
             done += values.nbytes
-            if progress is not None:
-                progress(done, array.nbytes)
+            if tell is not None:
+                tell(done, array.nbytes)
 
 
 def copy_out(
@@ -41,14 +42,14 @@ def copy_out(
 ) -> None:
     """Gives pieces of the part of an array to `write`, with their place in something in grains that begins with it."""
     shape = tuple(b.stop - b.start for b in part)
-    total, done = math.prod(shape) * array.itemsize, 0
+    total, done, tell = math.prod(shape) * array.itemsize, 0, progress_of(progress)
     _check_memory(f"the copy of array '{array.path}'", grain, array.itemsize, 0, "choose smaller ones, chunks=")
     for piece in pieces(tuple(slice(0, n) for n in shape), array.itemsize, grain):
         values = array.read(tuple(slice(p.start + b.start, p.stop + b.start) for p, b in zip(piece, part)))
         write(piece, values)
         done += values.nbytes
-        if progress is not None:
-            progress(done, total)
+        if tell is not None:
+            tell(done, total)
 
 
 class Kept(NamedTuple):

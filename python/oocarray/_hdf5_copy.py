@@ -170,8 +170,8 @@ def from_hdf5(
         Of the dataset in a file or group; not needed where there is only one.
     box : tuple of slice
         The part that is copied, as ``np.s_[0:10, :]``; all of it without one.
-    progress : callable
-        Is given the bytes that have been copied, and those that there are.
+    progress : callable or True
+        Is given the bytes that have been copied, and those that there are.  True: a bar of tqdm, or a percentage.
     options
         As for `oocarray.create`; the fill value is that of the dataset.
 
@@ -332,8 +332,8 @@ def to_hdf5(
         The part that is copied; all of it without one.
     overwrite : bool
         Whether to replace the file, when the copy is complete, or the dataset of this name.
-    progress : callable
-        Is given the bytes that have been copied, and those that there are.
+    progress : callable or True
+        Is given the bytes that have been copied, and those that there are.  True: a bar of tqdm, or a percentage.
     options
         For `h5py.Group.create_dataset`, as ``chunks=``, ``compression=`` and ``maxshape=``; without any the dataset is
         contiguous, and `open_file` can use it in place.

@@ -111,8 +111,8 @@ def open_file(
     written.  A file that somebody cuts off while it is open makes `Array.writeback` raise OSError with both sizes; a
     touch of elements that are gone ends the process with that message.
 
-    A dataset of HDF5 may be stored in chunks, packed by the filters deflate, shuffle, fletcher32, lzf, Blosc and Zstandard (the
-    last three where the library was built with them).  Then it is opened for reading only; chunks are decoded when they are
+    A dataset of HDF5 may be stored in chunks, packed by the filters deflate, shuffle, fletcher32, lzf, Blosc, Zstandard,
+    LZ4 and bitshuffle (the last five where the library was built with them).  Then it is opened for reading only; chunks are decoded when they are
     touched, on all processors, and take up to half of the memory budget.  A chunk that cannot be decoded, or is to be after
     somebody has written to the file, is an error that names file, dataset and chunk.
 

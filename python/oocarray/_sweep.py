@@ -1,15 +1,23 @@
-"""Stencils.  See `oocarray._algorithms`."""
+"""Stencils, and functions of elements with their neighbours.  See `oocarray._algorithms`."""
 
 from __future__ import annotations
 
+import collections
+import concurrent.futures
+import itertools
+import math
 import operator
+import os
 from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from . import _core
-from ._algorithms import Arrays, Conversions, alike, common, in_c_order, options_of, writable
+from ._algorithms import Arrays, Conversions, alike, checked, common, in_c_order, options_of, progress_of, writable
+from ._errors import BudgetTooSmall
 from ._numbers import count, counts
+from ._pieces import most_piece_bytes, pieces
+from ._runtime import runtime
 
 if TYPE_CHECKING:
     from ._array import Array
@@ -155,3 +163,149 @@ def sweep(
         [x.dtype for x in [*fields, *coefficients]], list(around), [d in meet for d in range(n)], count(steps, "steps"),
         count(every, "every"), functions, given,
     )
+
+
+def map_overlap(
+    f: Callable[[np.ndarray], Any],
+    a: Array,
+    out: Optional[Array] = None,
+    *,
+    depth: Union[int, Sequence[int]],
+    boundary: Any = "none",
+    dtype: Any = None,
+    threads: int = 0,
+    progress: Any = None,
+) -> Array:
+    """Calls `f` for parts of an array that overlap, and puts what it gives for each part in its place: filters, moving windows.
+
+    ::
+
+        from scipy import ndimage
+
+        smooth = oocarray.map_overlap(lambda x: ndimage.gaussian_filter(x, 2), a, depth=8)
+        oocarray.map_overlap(lambda x: ndimage.median_filter(x, (1, 5, 5)), a, out=b, depth=(0, 2, 2))
+
+    ``f(x)`` is given a part with `depth` more elements on both sides of each dimension, as a NumPy array of its own, and
+    gives an array of the same shape, of which what is more is dropped.  So the result is that of ``f(a[...])`` where an
+    element of it depends on elements at most `depth` away.  `a` is read once, with the overlaps, and the result is written
+    once.  As `dask.array.map_overlap`.
+
+    Parameters
+    ----------
+    f : callable
+        Several threads call it at once.
+    a : Array
+    out : Array
+        Another one, of the same shape; without it a scratch array of `dtype`, or of that of `a`.
+    depth : int or tuple of int
+        For each dimension.
+    boundary : "none", "reflect", "nearest", "periodic", or a number
+        What is beyond the ends: nothing, so that parts there are smaller and `f` decides; the elements in reverse, the last
+        one first; the last one; those of the other end; a number.
+    threads : int
+        Threads that call `f`; 0: one for each processor.
+    progress : callable or True
+        See `oocarray._algorithms`.
+
+    Raises
+    ------
+    ValueError
+        For an `out` of another shape, or that is `a`, and where `f` gives another shape than it was given.
+    BudgetTooSmall
+        Where a part with its overlap takes more than a quarter of the budget.
+    """
+    around = _depth_of(depth, checked(a).shape)
+    if not (boundary in ("none", "reflect", "nearest", "periodic") if isinstance(boundary, str) else np.isscalar(boundary)):
+        raise ValueError(f"boundary={boundary!r}: 'none', 'reflect', 'nearest', 'periodic', or a number")
+    target = _target_of(a, out, dtype)
+    workers = threads or os.cpu_count() or 1
+    parts = list(pieces(tuple(slice(0, n) for n in a.shape), a.itemsize, most=max(1, most_piece_bytes() // workers)))
+    _check_room(a, parts, around, workers)
+
+    def one(box: Tuple[slice, ...]) -> int:
+        x, inner = _with_overlap(a, box, around, boundary)
+        result = np.asarray(f(x))
+        if result.shape != x.shape:
+            raise ValueError(f"map_overlap: the function was given the shape {x.shape}, and gave {result.shape}")
+        target.write(box, result[inner])
+        return math.prod(b.stop - b.start for b in box) * a.itemsize
+
+    tell, done = progress_of(progress), 0
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        waiting: collections.deque = collections.deque()
+        try:
+            for box in parts:
+                if len(waiting) > workers:
+                    done += waiting.popleft().result()
+                    if tell is not None:
+                        tell(done, a.nbytes)
+                waiting.append(pool.submit(one, box))
+            while waiting:
+                done += waiting.popleft().result()
+                if tell is not None:
+                    tell(done, a.nbytes)
+        finally:
+            for future in waiting:
+                future.cancel()
+    return target
+
+
+def _depth_of(depth: Any, shape: Tuple[int, ...]) -> Tuple[int, ...]:
+    around = (depth,) * len(shape) if np.ndim(depth) == 0 else tuple(depth)
+    if len(around) != len(shape) or any(operator.index(d) < 0 or d >= n for d, n in zip(around, shape) if d != 0):
+        raise ValueError(f"depth={depth!r} of an array of shape {shape}: a number for each dimension, smaller than its extent")
+    return tuple(operator.index(d) for d in around)
+
+
+def _target_of(a: Array, out: Optional[Array], dtype: Any) -> Array:
+    if out is None:
+        from .numpy._scratch import scratch
+
+        return scratch(a.shape, np.dtype(a.dtype if dtype is None else dtype))
+    if out is a or checked(out)._core is a._core:
+        raise ValueError(f"map_overlap of array '{a.path}' cannot write to itself: neighbours would be read that are changed already")
+    if out.shape != a.shape:
+        raise ValueError(f"array '{a.path}' has the shape {a.shape}, and array '{out.path}' {out.shape}")
+    return writable(out)
+
+
+def _check_room(a: Array, parts: Sequence[Any], around: Sequence[int], workers: int) -> None:
+    largest = max((math.prod(b.stop - b.start + 2 * d for b, d in zip(box, around)) for box in parts), default=0) * a.itemsize
+    if largest * workers > runtime().memory // 4:
+        raise BudgetTooSmall(
+            f"map_overlap of array '{a.path}': a part with its overlap takes {largest} bytes, in each of {workers} threads, and a "
+            f"quarter of the budget is {runtime().memory // 4}: take a larger budget, fewer threads, or a smaller depth"
+        )
+
+
+def _with_overlap(a: Array, box: Tuple[slice, ...], around: Sequence[int], boundary: Any) -> Tuple[np.ndarray, Tuple[slice, ...]]:
+    """The part with what is around it, and where it is in there."""
+    wanted = [(b.start - d, b.stop + d) for b, d in zip(box, around)]
+    if boundary == "periodic":
+        x = _wrapped(a, wanted)
+        return x, tuple(slice(d, d + b.stop - b.start) for b, d in zip(box, around))
+    there = tuple(slice(max(0, low), min(n, high)) for (low, high), n in zip(wanted, a.shape))
+    x = a.read(there)
+    if boundary == "none":
+        return x, tuple(slice(b.start - t.start, b.stop - t.start) for b, t in zip(box, there))
+    beyond = [(t.start - low, high - t.stop) for (low, high), t in zip(wanted, there)]
+    if boundary == "reflect":
+        x = np.pad(x, beyond, "symmetric")
+    elif boundary == "nearest":
+        x = np.pad(x, beyond, "edge")
+    else:
+        x = np.pad(x, beyond, constant_values=boundary)
+    return x, tuple(slice(d, d + b.stop - b.start) for b, d in zip(box, around))
+
+
+def _wrapped(a: Array, wanted: Sequence[Tuple[int, int]]) -> np.ndarray:
+    """Elements with indices that may be beyond the ends, where those of the other end are."""
+    runs = []
+    for (low, high), n in zip(wanted, a.shape):
+        cuts = [low, *(c for c in (0, n) if low < c < high), high]
+        runs.append([(i, slice(i % n, i % n + j - i)) for i, j in zip(cuts, cuts[1:])])
+    x = np.empty([high - low for low, high in wanted], a.dtype)
+    for run in itertools.product(*runs):
+        at = tuple(slice(i - low, i - low + s.stop - s.start) for (i, s), (low, _) in zip(run, wanted))
+        x[at] = a.read(tuple(s for _, s in run))
+    return x

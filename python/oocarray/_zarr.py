@@ -222,8 +222,8 @@ def to_zarr(
         The shape of a chunk; zarr-python chooses one without it.
     overwrite : bool
         Whether to replace what is there: when the copy is complete, where it is a folder or file of this machine.
-    progress : callable
-        Is given the bytes that have been copied, and those that there are.
+    progress : callable or True
+        Is given the bytes that have been copied, and those that there are.  True: a bar of tqdm, or a percentage.
     options
         For `zarr.create_array`, as ``compressors=`` or ``shards=``.
 
@@ -277,7 +277,7 @@ def as_zarr(arrays: Union[Array, Dict[str, Array]], *, chunks: Optional[Any] = N
     """
     zarr = _zarr()
     from ._in_place.zarr_creation import metadata_of_new
-    from ._zarr_view import ArrayStore
+    from ._in_place.zarr_view import ArrayStore
 
     def shown(array: Array) -> Tuple[Array, Dict[str, Any]]:
         kept = kept_of(array)

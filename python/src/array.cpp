@@ -75,9 +75,19 @@ array_handle make(const runtime_handle& rt, const store& s, const std::string& p
 }
 
 constexpr std::pair<std::string_view, chunk_filter> filters_by_name[] = {
-    {"deflate", chunk_filter::deflate}, {"shuffle", chunk_filter::shuffle}, {"fletcher32", chunk_filter::fletcher32},
-    {"gzip", chunk_filter::gzip},       {"crc32c", chunk_filter::crc32c},   {"zstd", chunk_filter::zstd},
-    {"blosc", chunk_filter::blosc},     {"lzf", chunk_filter::lzf}};
+    {"deflate", chunk_filter::deflate},
+    {"shuffle", chunk_filter::shuffle},
+    {"fletcher32", chunk_filter::fletcher32},
+    {"gzip", chunk_filter::gzip},
+    {"crc32c", chunk_filter::crc32c},
+    {"zstd", chunk_filter::zstd},
+    {"blosc", chunk_filter::blosc},
+    {"lzf", chunk_filter::lzf},
+    {"lz4", chunk_filter::lz4},
+    {"hdf5_lz4", chunk_filter::hdf5_lz4},
+    {"bitshuffle", chunk_filter::bitshuffle},
+    {"bitshuffle_lz4", chunk_filter::bitshuffle_lz4},
+    {"bitshuffle_zstd", chunk_filter::bitshuffle_zstd}};
 
 using table_of_numbers = py::array_t<std::uint64_t, py::array::c_style | py::array::forcecast>;
 

@@ -5,6 +5,7 @@ import gc
 import itertools
 import os
 import pickle
+import struct
 import subprocess
 import sys
 import threading
@@ -14,6 +15,11 @@ import pytest
 
 import oocarray as ooc
 from oocarray import _core
+
+try:
+    import numcodecs
+except ImportError:
+    numcodecs = None
 
 h5py = pytest.importorskip("h5py", reason="needs h5py (Debian: python3-h5py)")
 
@@ -72,30 +78,82 @@ def test_any_chunks_read_as_h5py_reads_them(tmp_path, budget, seed):
         gc.collect()
 
 
-@pytest.mark.parametrize("code, name", [(32000, "lzf"), (32001, "blosc"), (32015, "zstd")])
-def test_chunks_of_other_filters_are_unpacked(tmp_path, budget, code, name):
+def lz4_block(data):
+    return numcodecs.LZ4().encode(data)[4:]
+
+
+def as_hdf5_lz4(data, block=5000):
+    parts = [data[i : i + block] for i in range(0, len(data), block)]
+    packed = [min(lz4_block(p), p, key=len) for p in parts]
+    return struct.pack(">QI", len(data), block) + b"".join(struct.pack(">I", len(p)) + p for p in packed)
+
+
+def bitshuffled(data, pack, block, size=8):
+    """The bits of blocks of so many elements; the last block is a multiple of 8, and what is left stays."""
+    elements = np.frombuffer(data, "u1").reshape(-1, size)
+    n = len(elements) // 8 * 8
+    out = b""
+    for i in range(0, n, block):
+        bits = np.unpackbits(elements[i : min(i + block, n)], axis=1, bitorder="little")
+        out += pack(np.packbits(bits.T, axis=1, bitorder="little").tobytes())
+    return out + elements[n:].tobytes()
+
+
+def as_bitshuffle(packer):
+    def packed(data):
+        pack = lambda bits: struct.pack(">I", len(packer(bits))) + packer(bits)
+        return struct.pack(">QI", len(data), 8 * 264) + bitshuffled(data, pack, 264)
+
+    return packed
+
+
+#: As the plugins of HDF5, which need not be there, write them: code, cd_values, what it does.
+PLUGINS = {
+    "blosc": (32001, (3,), lambda b: numcodecs.Blosc(cname="zstd", shuffle=1).encode(np.frombuffer(b))),
+    "zstd": (32015, (3,), lambda b: numcodecs.Zstd().encode(b)),
+    "hdf5_lz4": (32004, (5000,), as_hdf5_lz4),
+    "bitshuffle": (32008, (0, 4, 8, 0, 0), lambda b: bitshuffled(b, bytes, 1024)),
+    "bitshuffle_lz4": (32008, (0, 4, 8, 264, 2), as_bitshuffle(lz4_block)),
+    "bitshuffle_zstd": (32008, (0, 4, 8, 264, 3), as_bitshuffle(lambda b: numcodecs.Zstd().encode(b))),
+}
+
+
+def write_by_plugin(path, there, chunk, code, values, pack):
+    with h5py.File(path, "w") as file:
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_chunk(chunk)
+        plist.set_filter(code, h5py.h5z.FLAG_OPTIONAL, values)
+        d = h5py.h5d.create(file.id, b"d", h5py.h5t.IEEE_F64LE, h5py.h5s.create_simple(there.shape), plist)
+        for at in itertools.product(*(range(0, n, c) for n, c in zip(there.shape, chunk))):
+            whole = np.zeros(chunk)
+            part = there[at[0] : at[0] + chunk[0], at[1] : at[1] + chunk[1]]
+            whole[: part.shape[0], : part.shape[1]] = part
+            d.write_direct_chunk(at, bytes(pack(whole.tobytes())))
+
+
+@pytest.mark.parametrize("name", ["lzf", *PLUGINS])
+def test_chunks_of_other_filters_are_unpacked(tmp_path, budget, name):
     if name not in _core.chunk_filters():
         pytest.skip(f"built without {name}")
-    there = np.arange(300 * 400, dtype="f8").reshape(300, 400) // 7
+    there = np.arange(310 * 404, dtype="f8").reshape(310, 404) // 7
     path = tmp_path / "a.h5"
-    with h5py.File(path, "w") as file:
-        if name == "lzf":
-            file.create_dataset("d", data=there, chunks=(32, 100), compression="lzf", shuffle=True)
-        else:  # as the plugins of HDF5, which need not be there, write them
-            numcodecs = pytest.importorskip("numcodecs")
-            codec = numcodecs.Zstd() if name == "zstd" else numcodecs.Blosc(cname="zstd", shuffle=1)
-            plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-            plist.set_chunk((32, 100))
-            plist.set_filter(code, h5py.h5z.FLAG_OPTIONAL, (3,))
-            space = h5py.h5s.create_simple(there.shape)
-            d = h5py.h5d.create(file.id, b"d", h5py.h5t.IEEE_F64LE, space, plist)
-            for at in itertools.product(range(0, 300, 32), range(0, 400, 100)):
-                chunk = np.zeros((32, 100))
-                part = there[at[0] : at[0] + 32, at[1] : at[1] + 100]
-                chunk[: part.shape[0]] = part
-                d.write_direct_chunk(at, bytes(codec.encode(chunk)))
+    if name == "lzf":
+        with h5py.File(path, "w") as file:
+            file.create_dataset("d", data=there, chunks=(31, 101), compression="lzf", shuffle=True)
+    else:
+        if numcodecs is None:
+            pytest.skip("needs numcodecs")
+        write_by_plugin(path, there, (31, 101), *PLUGINS[name])  # 3131 elements: some are left behind the last eight
     with ooc.open_file(path, dataset="d") as a:
         assert same(np.asarray(a[...]), there)
+
+
+def test_bitshuffle_of_other_elements_or_blocks_is_refused(tmp_path, budget):
+    there = np.zeros((10, 10))
+    for values in ((0, 4, 4, 0, 2), (0, 4, 8, 64, 0), (0, 4, 8, 0, 9)):
+        write_by_plugin(tmp_path / "a.h5", there, (5, 10), 32008, values, bytes)
+        with pytest.raises(ooc.TypeMismatch, match="which is not decoded in place"):
+            ooc.open_file(tmp_path / "a.h5", dataset="d")
 
 
 @pytest.fixture

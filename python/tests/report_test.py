@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 import oocarray as ooc
 
@@ -61,3 +62,25 @@ def test_the_environment_asks_for_a_line_while_it_runs(tmp_path):
     said = said_by(tmp_path, seconds="2.5", OOC_PROGRESS="1")
     assert re.search(r"^oocarray: [12] s, read .* \(.*/s\), wrote .* \(.*/s\), waiting [0-9]+ %; 'a' at [0-9]+ %$", said, re.M)
     assert "report" not in said
+
+
+def test_progress_true_shows_how_far_a_call_has_come(store, budget, capfd, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)  # as where it is not installed
+    with store.create("a", 1_000_000) as a:
+        a[...] = np.arange(1_000_000)[::-1]
+        ooc.sort(a, progress=True)
+        shown = capfd.readouterr().err
+        assert shown.startswith("\r") and shown.endswith("\r100 %\n")
+        ooc.sort(a, progress=None)
+        ooc.sort(a, progress=False)
+        assert capfd.readouterr().err == ""
+        with pytest.raises(TypeError, match="True for a bar"):
+            ooc.sort(a, progress=3)
+
+
+def test_progress_true_is_a_bar_of_tqdm_where_that_is_installed(store, budget, capfd):
+    pytest.importorskip("tqdm")
+    with store.create("a", 1_000_000) as a:
+        a[...] = 1
+        assert ooc.sum(a, progress=True) == 1_000_000
+        assert "100%" in capfd.readouterr().err

@@ -1,1 +1,1 @@
-"""Files of other formats whose elements are used where they lie: what these formats say of them."""
+"""Files of other formats whose elements are used where they lie, and arrays as others read them: what these formats say."""

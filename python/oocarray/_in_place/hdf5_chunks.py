@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import zlib
-from typing import Any, Callable, Iterator, List, NoReturn, Tuple
+from typing import Any, Callable, Iterator, List, NoReturn, Optional, Tuple
 
 import numpy as np
 
@@ -14,18 +14,28 @@ from .chunks import Chunks
 
 Refuse = Callable[[str], NoReturn]
 
-_filters = {1: "deflate", 2: "shuffle", 3: "fletcher32", 32000: "lzf", 32001: "blosc", 32015: "zstd"}
+_filters = {1: "deflate", 2: "shuffle", 3: "fletcher32", 32000: "lzf", 32001: "blosc", 32004: "hdf5_lz4", 32015: "zstd"}
+_bitshuffle = 32008
+_packed_by = {0: "bitshuffle", 2: "bitshuffle_lz4", 3: "bitshuffle_zstd"}  #: what cd_values[4] of bitshuffle says
 
 
 def _filters_of(dataset: Any, refuse: Refuse) -> List[str]:
     plist = dataset.id.get_create_plist()
     found = []
     for i in range(plist.get_nfilters()):
-        code, _, _, name = plist.get_filter(i)
-        if _filters.get(code) not in _core.chunk_filters():
+        code, _, values, name = plist.get_filter(i)
+        filter = _filters.get(code) if code != _bitshuffle else _bitshuffle_of(values, dataset.dtype.itemsize)
+        if filter is None or filter not in _core.chunk_filters():
             refuse(f"is packed by the filter '{name.decode(errors='replace') or code}', which is not decoded in place")
-        found.append(_filters[code])
+        found.append(filter)
     return found
+
+
+def _bitshuffle_of(values: Tuple[int, ...], element_size: int) -> Optional[str]:
+    size, block, packed_by = (*values[2:5], *(0, 0, 0)[len(values[2:5]) :])
+    if size != element_size or (block != 0 and packed_by == 0):
+        return None
+    return _packed_by.get(packed_by)
 
 
 def _fill_of(dataset: Any, dtype: "np.dtype[Any]") -> bytes:

@@ -39,7 +39,7 @@ _keys_of_v3 = {
     "attributes", "storage_transformers", "dimension_names", "consolidated_metadata",
 }  # fmt: skip
 _shuffles = ("noshuffle", "shuffle", "bitshuffle")
-_codecs_of_v2 = {"zlib": "deflate", "gzip": "gzip", "zstd": "zstd", "blosc": "blosc", "fletcher32": "fletcher32"}
+_codecs_of_v2 = {"zlib": "deflate", "gzip": "gzip", "zstd": "zstd", "blosc": "blosc", "lz4": "lz4", "fletcher32": "fletcher32"}
 
 
 def described(meta: Dict[str, Any], refuse: Refuse) -> Described:
@@ -88,8 +88,9 @@ def _of_v3(meta: Dict[str, Any], refuse: Refuse) -> Described:
         chunk, codecs, shard = tuple(says["chunk_shape"]), says["codecs"], _index_of(says, refuse)
         if len(chunk) != len(outer) or any(s % c for s, c in zip(outer, chunk)):
             refuse(f"shards of shape {outer} are not made up of chunks of shape {chunk}")
-    filters, packing, order, endian = _codecs_of(codecs, len(shape), refuse)
-    dtype = _type_of_v3(meta["data_type"], refuse).newbyteorder(">" if endian == "big" else "<")
+    dtype = _type_of_v3(meta["data_type"], refuse)
+    filters, packing, order, endian = _codecs_of(codecs, len(shape), dtype, refuse)
+    dtype = dtype.newbyteorder(">" if endian == "big" else "<")
     fill = _fill_of(meta["fill_value"], dtype)
     prefix = "c" + separator if keys == "default" else ""
     return Described(shape, dtype, chunk, outer, filters, order, fill, prefix, separator, packing, **shard)
@@ -112,7 +113,9 @@ def _type_of_v3(said: Any, refuse: Refuse) -> np.dtype:
     return refuse(f"elements of type '{name}' are not known")
 
 
-def _codecs_of(codecs: List[Any], rank: int, refuse: Refuse) -> Tuple[List[str], List[Packing], Tuple[int, ...], str]:
+def _codecs_of(
+    codecs: List[Any], rank: int, dtype: np.dtype, refuse: Refuse
+) -> Tuple[List[str], List[Packing], Tuple[int, ...], str]:
     """Filters, and how they pack, the order in which the dimensions are stored, and the order of bytes."""
     filters: List[str] = []
     packing: List[Packing] = []
@@ -126,6 +129,10 @@ def _codecs_of(codecs: List[Any], rank: int, refuse: Refuse) -> Tuple[List[str],
         elif name in ("gzip", "zstd", "blosc", "crc32c"):
             filters.append(name)
             packing.append(_packing_of_v3(name, says))
+        elif name.startswith("numcodecs.") and name != "numcodecs.crc32c":
+            codec = name.partition(".")[2]
+            filters.append(_filter_of(codec, says, dtype, refuse))
+            packing.append(_packing_of_v2({"id": codec, **says}, dtype))
         else:
             refuse(f"its chunks have the codec '{name}', which is not undone in place")
     return filters, packing, () if order == list(range(rank)) else tuple(order), endian
@@ -143,7 +150,7 @@ def _packing_of_v3(name: str, says: Dict[str, Any]) -> Packing:
 
 def _packing_of_v2(codec: Dict[str, Any], dtype: np.dtype) -> Packing:
     if codec["id"] != "blosc":
-        return Packing(int(codec.get("level", 1)), bool(codec.get("checksum", False)))
+        return Packing(int(codec.get("level", codec.get("acceleration", 1))), bool(codec.get("checksum", False)))
     shuffle = int(codec.get("shuffle", 1))
     if shuffle < 0:  # it is left to numcodecs, which decides so
         shuffle = 2 if dtype.itemsize == 1 else 1
@@ -164,6 +171,15 @@ def _index_of(says: Dict[str, Any], refuse: Refuse) -> Dict[str, bool]:
 # --- version 2
 
 
+def _filter_of(name: str, says: Dict[str, Any], dtype: np.dtype, refuse: Refuse) -> str:
+    """Of a codec of numcodecs."""
+    if name == "shuffle" and says.get("elementsize") == dtype.itemsize:
+        return name
+    if name not in _codecs_of_v2:
+        refuse(f"its chunks have the codec '{name}', which is not undone in place")
+    return _codecs_of_v2[name]
+
+
 def _type_of_v2(said: Any) -> np.dtype:
     if not isinstance(said, list):
         return np.dtype(said)
@@ -176,16 +192,9 @@ def _of_v2(meta: Dict[str, Any], refuse: Refuse) -> Described:
     dtype = _type_of_v2(meta["dtype"])
     if dtype.hasobject:
         refuse(f"elements of type {dtype} have no fixed size")
-    filters, packing = [], []
-    for codec in [*(meta.get("filters") or []), *([meta["compressor"]] if meta.get("compressor") else [])]:
-        name = codec["id"]
-        if name == "shuffle" and codec.get("elementsize") == dtype.itemsize:
-            filters.append(name)
-        elif name in _codecs_of_v2:
-            filters.append(_codecs_of_v2[name])
-        else:
-            refuse(f"its chunks have the codec '{name}', which is not undone in place")
-        packing.append(_packing_of_v2(codec, dtype))
+    codecs = [*(meta.get("filters") or []), *([meta["compressor"]] if meta.get("compressor") else [])]
+    filters = [_filter_of(codec["id"], codec, dtype, refuse) for codec in codecs]
+    packing = [_packing_of_v2(codec, dtype) for codec in codecs]
     shape, chunk = tuple(meta["shape"]), tuple(meta["chunks"])
     turned = meta.get("order", "C") == "F" and len(shape) > 1
     order = tuple(range(len(shape)))[::-1] if turned else ()

@@ -52,7 +52,7 @@ def in_place():
 def test_an_array_is_read_in_place_bit_by_bit_or_refused_by_name(in_place, tmp_path, case):
     print(f"OOC_TEST_SEED={seed}, {case}")
     path, expected = matrix.write(case, str(tmp_path), matrix.values(case, np.random.default_rng(seed)))
-    if case.codec == "lz4" or (case.codec == "zlib" and case.version == 3) or (case.codec == "crc32c" and case.version == 2):
+    if case.codec == "crc32c" and case.version == 2:
         with pytest.raises(ooc.TypeMismatch, match=f"codec '(numcodecs.)?{case.codec}'"):
             ooc.open_file(path)
         return

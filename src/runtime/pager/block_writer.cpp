@@ -104,6 +104,7 @@ void block_writer::on_stored_together(std::span<const store_job> jobs, const fai
 // of them until they have been sent with success.
 void block_writer::send(frame* f, const std::byte* from, std::function<void(const failure&)> done) {
   segment_state& s = *f->segment;
+  assert(s.options.writable && (f->copying || is_transient(s.at(f->block).state())));
   const auto answered = [this, f, from, done = std::move(done), bytes = s.mapped_bytes(f->block)](
                             failure r, bool any_sent, std::uint64_t sent) {
     state_.memory.count(*f->segment, &counters::bytes_written, sent);
@@ -144,6 +145,7 @@ void block_writer::on_stored(const store_job& job, const failure& result) {
     unique_lock l(state_.mutex());
     segment_state& s = *f->segment;
     assert(f->dirty.load(std::memory_order_relaxed));  // until here
+    assert(is_transient(s.at(f->block).state()));
     if (result) {
       told = described(s, f->block, "cannot be written", result);
       f->failed = true;
@@ -173,6 +175,7 @@ bool block_writer::clean(unique_lock& l, frame* f, std::shared_ptr<in_flight> gr
       break;
     }
   if (was == block_state::busy) return false;
+  assert(f->segment->frame_of(b) == f && !f->merging);
   if (was != block_state::ready) {
     bool out;
     {

@@ -18,6 +18,7 @@ bool grains::wanted(segment_state& s, block_index b) noexcept {
 }
 
 bool grains::begin(segment_state& s, block_index index, bool ahead) noexcept {
+  assert(s.grains && !s.parent && index < s.blocks);
   block& b = s.at(index);
   const unique_lock l(state_.mutex());
   if (b.state() != block_state::out) return true;
@@ -57,6 +58,7 @@ frame* grains::merge(unique_lock& l, segment_state& g, block_index grain) {
     b.publish(block_state::in_grains);
     return nullptr;
   }
+  assert(s.grains == &g && !f->merging && !f->parts);
   f->merging = true;
   for (frame* part : parts_) f->parts = (part->next = f->parts, part);
   state_.memory.assign(f, s, index);
@@ -120,16 +122,19 @@ bool grains::take_parts(unique_lock& l, segment_state& g, const block_range& of)
 
 // They are in no list, and nobody else's.
 void grains::take_over(frame* f) noexcept OOC_NO_THREAD_SAFETY_ANALYSIS {
+  assert(f->merging);
   const std::size_t n = f->parts ? f->parts->cls->bytes : 0;
   for (const frame* part = f->parts; part; part = part->next)
     std::memcpy(f->memory + part->block % part->segment->grains_in_block * n, part->memory, n);
 }
 
 void grains::end_merge(frame* f, bool taken_over) noexcept {
+  assert(f->merging && is_transient(f->segment->at(f->block).state()));
   f->merging = false;
   for (frame *part = std::exchange(f->parts, nullptr), *next; part; part = next) {
     next = std::exchange(part->next, nullptr);
     if (taken_over && part->dirty.load(std::memory_order_relaxed)) state_.memory.mark_dirty(f);
+    assert(part->segment == f->segment->grains && !part->pins && !part->copying);
     part->past.read_ahead = false;
     state_.memory.release(part);
   }
@@ -137,6 +142,7 @@ void grains::end_merge(frame* f, bool taken_over) noexcept {
 }
 
 void grains::undo_merge(frame* f) noexcept {
+  assert(f->merging && is_transient(f->segment->at(f->block).state()));
   f->merging = false;
   block& b = f->segment->at(f->block);
   for (frame *part = std::exchange(f->parts, nullptr), *next; part; part = next) {

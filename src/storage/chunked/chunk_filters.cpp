@@ -11,12 +11,17 @@
 #ifdef OOCARRAY_LZF
 #include <lzf.h>
 #endif
+#ifdef OOCARRAY_LZ4
+#include <lz4.h>
+#endif
 
 #include <algorithm>
 #include <cstring>
 #include <limits>
 #include <memory>
 
+#include "storage/chunked/big_endian.hpp"
+#include "storage/chunked/bitshuffle.hpp"
 #include "storage/layout/crc32c.hpp"
 
 namespace ooc::storage {
@@ -113,6 +118,51 @@ std::string unpack_lzf(std::span<const std::byte>& bytes, std::span<std::byte> t
 }
 #endif
 
+#ifdef OOCARRAY_LZ4
+/// A block of LZ4, to the whole of `to`.
+bool unpack_lz4_block(std::span<const std::byte> from, std::span<std::byte> to) {
+  return LZ4_decompress_safe(reinterpret_cast<const char*>(from.data()), reinterpret_cast<char*>(to.data()),
+                             static_cast<int>(from.size()), static_cast<int>(to.size())) == static_cast<int>(to.size());
+}
+
+std::string unpack_lz4(std::span<const std::byte>& bytes, std::span<std::byte> to) {
+  std::uint32_t n = 0;
+  if (bytes.size() < sizeof n) return "is too short (LZ4)";
+  std::memcpy(&n, bytes.data(), sizeof n);
+  if (n > to.size()) return "unpacks to more than a chunk (LZ4)";
+  if (!unpack_lz4_block(bytes.subspan(sizeof n), to.first(n))) return "cannot be unpacked (LZ4)";
+  bytes = to.first(n);
+  return "";
+}
+
+/// Bytes in all, bytes of a block; of each block its bytes as packed, which are as many as it has where it is not.
+std::string unpack_hdf5_lz4(std::span<const std::byte>& bytes, std::span<std::byte> to) {
+  constexpr std::size_t header = 12;
+  if (bytes.size() < header) return "is too short (LZ4)";
+  const auto all = big_endian<std::uint64_t>(bytes.data());
+  const auto block = big_endian<std::uint32_t>(bytes.data() + 8);
+  if (all > to.size()) return "unpacks to more than a chunk (LZ4)";
+  if (block == 0 && all > 0) return "cannot be unpacked (LZ4)";
+  std::span<const std::byte> from = bytes.subspan(header);
+  for (std::uint64_t done = 0; done < all;) {
+    const std::size_t n = std::min<std::uint64_t>(block, all - done);
+    if (from.size() < 4) return "is cut short (LZ4)";
+    const std::size_t packed = big_endian<std::uint32_t>(from.data());
+    from = from.subspan(4);
+    if (packed > from.size()) return "is cut short (LZ4)";
+    const std::span<std::byte> part = to.subspan(done, n);
+    if (packed == n)
+      std::memcpy(part.data(), from.data(), n);
+    else if (!unpack_lz4_block(from.first(packed), part))
+      return "cannot be unpacked (LZ4)";
+    from = from.subspan(packed);
+    done += n;
+  }
+  bytes = to.first(all);
+  return "";
+}
+#endif
+
 }  // namespace
 
 std::uint32_t fletcher32(std::span<const std::byte> bytes) noexcept {
@@ -135,10 +185,11 @@ std::uint32_t fletcher32(std::span<const std::byte> bytes) noexcept {
 }
 
 bool packs(chunk_filter f) noexcept {
-  return f != chunk_filter::shuffle && f != chunk_filter::fletcher32 && f != chunk_filter::crc32c;
+  return f != chunk_filter::shuffle && f != chunk_filter::bitshuffle && f != chunk_filter::fletcher32 &&
+         f != chunk_filter::crc32c;
 }
 
-bool copies(chunk_filter f) noexcept { return packs(f) || f == chunk_filter::shuffle; }
+bool copies(chunk_filter f) noexcept { return f != chunk_filter::fletcher32 && f != chunk_filter::crc32c; }
 
 std::uint64_t most_packed(std::uint64_t bytes) noexcept { return bytes + bytes / 8 + (64 << 10); }
 
@@ -169,6 +220,15 @@ std::string undo(chunk_filter f, std::span<const std::byte>& now, std::span<std:
 #ifdef OOCARRAY_LZF
     case chunk_filter::lzf: return unpack_lzf(now, next);
 #endif
+#ifdef OOCARRAY_LZ4
+    case chunk_filter::lz4: return unpack_lz4(now, next);
+    case chunk_filter::hdf5_lz4: return unpack_hdf5_lz4(now, next);
+    case chunk_filter::bitshuffle_lz4:
+#endif
+#ifdef OOCARRAY_ZSTD
+    case chunk_filter::bitshuffle_zstd:
+#endif
+    case chunk_filter::bitshuffle: return undo_bitshuffle(f, now, next, element_size);
     default: return "is packed by a filter that this build of the library cannot undo";
   }
 }
@@ -180,7 +240,13 @@ namespace ooc {
 bool can_undo(chunk_filter f) noexcept {
   switch (f) {
 #ifndef OOCARRAY_ZSTD
-    case chunk_filter::zstd: return false;
+    case chunk_filter::zstd:
+    case chunk_filter::bitshuffle_zstd: return false;
+#endif
+#ifndef OOCARRAY_LZ4
+    case chunk_filter::lz4:
+    case chunk_filter::hdf5_lz4:
+    case chunk_filter::bitshuffle_lz4: return false;
 #endif
 #ifndef OOCARRAY_BLOSC
     case chunk_filter::blosc: return false;
@@ -188,10 +254,10 @@ bool can_undo(chunk_filter f) noexcept {
 #ifndef OOCARRAY_LZF
     case chunk_filter::lzf: return false;
 #endif
-    default: return f <= chunk_filter::lzf;
+    default: return f <= chunk_filter::bitshuffle_zstd;
   }
 }
 
-bool can_apply(chunk_filter f) noexcept { return f != chunk_filter::lzf && can_undo(f); }
+bool can_apply(chunk_filter f) noexcept { return (f < chunk_filter::lzf || f == chunk_filter::lz4) && can_undo(f); }
 
 }  // namespace ooc

@@ -7,6 +7,9 @@
 #ifdef OOCARRAY_BLOSC
 #include <blosc.h>
 #endif
+#ifdef OOCARRAY_LZ4
+#include <lz4.h>
+#endif
 
 #include <algorithm>
 #include <cstring>
@@ -94,6 +97,20 @@ std::string pack_blosc(bytes_in& now, bytes_out next, const chunk_packing& how, 
 }
 #endif
 
+#ifdef OOCARRAY_LZ4
+std::string pack_lz4(bytes_in& now, bytes_out next, int acceleration) {
+  if (now.size() > LZ4_MAX_INPUT_SIZE) return "is longer than LZ4 packs";
+  const auto size = static_cast<std::uint32_t>(now.size());
+  std::memcpy(next.data(), &size, sizeof size);
+  const int n =
+      LZ4_compress_fast(reinterpret_cast<const char*>(now.data()), reinterpret_cast<char*>(next.data() + sizeof size),
+                        static_cast<int>(now.size()), static_cast<int>(next.size() - sizeof size), acceleration);
+  if (n <= 0) return "cannot be packed (LZ4)";
+  now = next.first(sizeof size + static_cast<std::size_t>(n));
+  return "";
+}
+#endif
+
 }  // namespace
 
 std::string apply(chunk_filter f, [[maybe_unused]] const chunk_packing& how, bytes_in& now, bytes_out next,
@@ -109,6 +126,9 @@ std::string apply(chunk_filter f, [[maybe_unused]] const chunk_packing& how, byt
 #endif
 #ifdef OOCARRAY_BLOSC
     case chunk_filter::blosc: return pack_blosc(now, next, how, element_size);
+#endif
+#ifdef OOCARRAY_LZ4
+    case chunk_filter::lz4: return pack_lz4(now, next, how.level);
 #endif
     default: return "is packed by a filter that this build of the library cannot apply";
   }

@@ -246,6 +246,20 @@ TEST_CASE("processes write different chunks, and see each other's after writebac
   CHECK(status_of(p) == 0);
 }
 
+TEST_CASE("an array whose chunks took memory gives it back when it is closed, though its object stays") {
+  const chunk_folder f;
+  const file_contents contents{.extents = {lines, width}, .chunks = f.chunks({10, 256})};
+  runtime rt{{.memory = 8_MiB}};
+  auto a = open_file<double, 2>(rt, f.description, open_read_only, contents, {.block = 8192});
+  CHECK(a[1][1] == 0);
+  const std::uint64_t with_one = rt.stats().budget_bytes;
+  CHECK(with_one < 8_MiB);
+  a.close();
+  const auto b = open_file<double, 2>(rt, f.description, open_read_only, contents, {.block = 8192});
+  CHECK(rt.stats().budget_bytes == with_one);
+  CHECK(b[1][1] == 0);
+}
+
 TEST_CASE("chunks that cannot be written are refused when the file is opened for writing") {
   const chunk_folder f;
   runtime rt{{.memory = 8_MiB}};
