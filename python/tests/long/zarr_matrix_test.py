@@ -41,7 +41,7 @@ def _theirs(path):
         return zarr.open_array(opened, mode="r")[...]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def in_place():
     with ooc.Runtime(memory="4MiB"):
         yield
