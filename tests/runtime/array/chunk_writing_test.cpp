@@ -1,12 +1,7 @@
-// Chunks that are files of their own, written to: random programs beside a plain vector, faults, and several processes.
-#include <sys/wait.h>
-#include <unistd.h>
-
+// Chunks that are files of their own, written to: random programs beside a plain vector, and faults.
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
-#include <csignal>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
@@ -15,8 +10,8 @@
 #include <vector>
 
 #include "oocarray/open_file.hpp"
+#include "runtime/array/chunk_folder.hpp"
 #include "support/random_seed.hpp"
-#include "support/temporary_folder.hpp"
 
 using namespace ooc;
 using namespace ooc::testing;
@@ -25,46 +20,7 @@ namespace {
 
 using extents = std::vector<std::size_t>;
 
-struct chunk_folder {
-  temporary_folder folder;
-  std::string description = (folder.path() / "about").string(), names = (folder.path() / "c" / "").string();
-
-  chunk_folder() { std::ofstream(description) << "what the chunks are"; }
-  file_chunks chunks(extents chunk) const {
-    file_chunks c{.dataset = "d", .extents = std::move(chunk), .filters = {}, .table = {}, .fill = {}};
-    c.files = chunk_files{.names = names};
-    return c;
-  }
-  std::size_t files() const {
-    std::size_t n = 0;
-    for (const auto& e : std::filesystem::recursive_directory_iterator(folder.path())) n += e.is_regular_file();
-    return n - 1;
-  }
-};
-
 constexpr std::size_t lines = 50, width = 1024;
-
-/// Ends the process with 0 if `f` returns true.
-template <class F>
-pid_t child(F f) {
-  const pid_t p = ::fork();
-  if (p == 0) {
-    bool good = false;
-    try {
-      good = f();
-    } catch (const std::exception& e) {
-      std::fprintf(stderr, "%s\n", e.what());
-    }
-    ::_exit(good ? 0 : 1);
-  }
-  return p;
-}
-
-int status_of(pid_t p) {
-  int status = -1;
-  static_cast<void>(::waitpid(p, &status, 0));
-  return status;
-}
 
 }  // namespace
 
@@ -189,61 +145,6 @@ TEST_CASE("a chunk that cannot be written stays in memory, is named, and is writ
   const auto a = open_file<double, 2>(rt, f.description, open_read_only, contents);
   CHECK((a[3][4] == 5 && a[30][1000] == 6 && a[0][0] == 0));
   CHECK(f.files() == 2);
-}
-
-TEST_CASE("a process that dies loses nothing that it had written back") {
-  const chunk_folder f;
-  const file_contents contents{.extents = {lines, width}, .chunks = f.chunks({10, 256})};
-  const pid_t p = child([&]() -> bool {
-    runtime rt{{.memory = 8_MiB}};
-    auto a = open_file<double, 2>(rt, f.description, ooc::open, contents, {.block = 8192});
-    for (std::size_t i = 0; i < lines; ++i) a[i][i] = static_cast<double>(i);
-    a.writeback();
-    a[7][0] = 1;
-    static_cast<void>(::kill(::getpid(), SIGKILL));
-    return false;
-  });
-  CHECK(WIFSIGNALED(status_of(p)));
-  runtime rt{{.memory = 8_MiB}};
-  const auto a = open_file<double, 2>(rt, f.description, open_read_only, contents);
-  for (std::size_t i = 0; i < lines; ++i) CHECK(a[i][i] == static_cast<double>(i));
-  CHECK(a[7][0] == 0);
-}
-
-TEST_CASE("processes write different chunks, and see each other's after writeback and invalidate") {
-  const chunk_folder f;
-  file_chunks c = f.chunks({10, 1024});
-  c.filters = {chunk_filter::gzip};
-  const file_contents contents{.extents = {lines, width}, .chunks = c};
-  int to_child[2], to_parent[2];
-  REQUIRE((::pipe(to_child) == 0 && ::pipe(to_parent) == 0));
-  const array_options<double> options{.block = 8192, .shared = true};
-  const auto tell = [](int fd) { return ::write(fd, "x", 1) == 1; };
-  const auto hear = [](int fd) {
-    char x = 0;
-    return ::read(fd, &x, 1) == 1;
-  };
-  // Each writes the chunks of its parity and reads those of the other, some rounds long.
-  const auto part = [&](std::size_t me, int from, int to) {
-    runtime rt{{.memory = 8_MiB}};
-    auto a = open_file<double, 2>(rt, f.description, ooc::open, contents, options);
-    for (int round = 1; round <= 5; ++round) {
-      for (std::size_t i = 0; i < lines; ++i)
-        if (i / 10 % 2 == me)
-          for (std::size_t j = 0; j < width; ++j) a[i][j] = round;
-      a.writeback();
-      if (!tell(to) || !hear(from)) return false;
-      a.invalidate();
-      for (std::size_t i = 0; i < lines; ++i)
-        for (std::size_t j = 0; j < width; ++j)
-          if (a[i][j] != round) return false;
-      if (!tell(to) || !hear(from)) return false;
-    }
-    return true;
-  };
-  const pid_t p = child([&] { return part(1, to_child[0], to_parent[1]); });
-  CHECK(part(0, to_parent[0], to_child[1]));
-  CHECK(status_of(p) == 0);
 }
 
 TEST_CASE("an array whose chunks took memory gives it back when it is closed, though its object stays") {
