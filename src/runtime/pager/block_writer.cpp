@@ -104,7 +104,7 @@ void block_writer::on_stored_together(std::span<const store_job> jobs, const fai
 // of them until they have been sent with success.
 void block_writer::send(frame* f, const std::byte* from, std::function<void(const failure&)> done) {
   segment_state& s = *f->segment;
-  assert(s.options.writable && (f->copying || is_transient(s.at(f->block).state())));
+  assert(s.options.writable);
   const auto answered = [this, f, from, done = std::move(done), bytes = s.mapped_bytes(f->block)](
                             failure r, bool any_sent, std::uint64_t sent) {
     state_.memory.count(*f->segment, &counters::bytes_written, sent);
