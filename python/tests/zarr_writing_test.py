@@ -189,3 +189,19 @@ def test_codecs_of_this_build(tmp_path):
         with ooc.open_file(tmp_path / "a") as a:
             assert np.array_equal(a[...], values)
         assert sum((tmp_path / "a" / f).stat().st_size for f in files(tmp_path / "a")) < 4000
+
+
+def test_a_program_that_ends_without_closing_loses_nothing(tmp_path):
+    path = tmp_path / "a"
+    ooc.create_zarr(path, (64, 4096), "i8", chunks=(64, 512), codecs="gzip:1").close()
+    program = f"""
+import sys
+import oocarray as ooc
+rt = ooc.Runtime(memory="32MiB")
+a = ooc.open_file({str(path)!r}, "r+", block="64KiB")
+a[3:40, 5:4000] = 7
+sys.exit(0)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    with ooc.open_file(path) as a:
+        assert np.all(a[3:40, 5:4000] == 7) and np.all(a[:3] == 0)

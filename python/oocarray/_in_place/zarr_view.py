@@ -67,12 +67,12 @@ class ArrayStore(Store):
         return self
 
     def _find(self, key: str) -> Tuple[Optional[_Shown], str]:
-        name, _, below = key.rpartition("/c/") if "/c/" in key else key.rpartition("/")
-        if "/c/" in key:
-            below = "c/" + below
-        elif key.startswith("c/"):
-            name, below = "", key
-        return self._arrays.get(name), below
+        """The array that a key is of, and what it has below the array's."""
+        for name, shown in self._arrays.items():
+            below = key[len(name) + 1 :] if name and key.startswith(f"{name}/") else key
+            if (below != key or not name) and (below == "zarr.json" or shown.place_of(below) is not None):
+                return shown, below
+        return None, key
 
     def _bytes_of(self, key: str) -> Optional[bytes]:
         if key in self._groups:

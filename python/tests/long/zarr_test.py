@@ -440,6 +440,7 @@ def test_arrays_are_shown_as_a_group_that_xarray_opens(store, budget):
         for a in (t, u):
             a.attributes["dimensions"] = ["y", "x"]
             a[...] = np.arange(24).reshape(4, 6)
+        assert np.array_equal(ooc.as_zarr({"c": t})["c"][...], t[...])
         group = ooc.as_zarr({"t2m": t, "sub/u10": u})
         assert sorted(k for k, _ in group.arrays()) == ["t2m"] and [k for k, _ in group.groups()] == ["sub"]
         assert np.array_equal(group["sub/u10"][...], u[...])

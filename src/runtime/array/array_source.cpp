@@ -125,6 +125,11 @@ array_source::state_ptr array_source::current() const {
   return state_;
 }
 
+failure array_source::flush() {
+  const state_ptr now = current();
+  return now && now->file ? now->file->flush() : failure{};
+}
+
 void array_source::promise(const index_box& box) {
   const lock_guard lock(mutex_);
   auto next = std::make_unique<snapshot>();

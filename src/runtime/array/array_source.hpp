@@ -62,6 +62,7 @@ class array_source : public block_source {
   void load_together(std::span<const block_place> blocks, completion done) override;
   void store(block_index b, const std::byte* frame, completion done) override;
   void store_together(std::span<const stored_block> blocks, completion done) override;
+  failure flush() override;
   failure refusal(block_index b, const std::byte* frame, const std::byte* twin) const override;
   void store_diff(block_index b, const std::byte* frame, const std::byte* twin, completion done) override;
   bool nothing_to_load(block_index b, load_part part) const noexcept override;

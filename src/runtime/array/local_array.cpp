@@ -143,15 +143,10 @@ index_box local_array::checked(box_view b, const char* operation) const {
 void local_array::writeback(durability d) {
   check_open();
   if (!facts_.writable) return;
-  throw_if(write_back());
+  throw_if(segment_->writeback());
   if (d == durability::acknowledged) return;
   file_.make_durable();
   file_.make_entry_durable();
-}
-
-failure local_array::write_back() {
-  failure f = segment_->writeback();
-  return f || !file_.striped() ? f : file_.striped()->flush();  // none: it was never opened
 }
 
 void local_array::invalidate(bool discard) {
@@ -252,7 +247,7 @@ local_array::~local_array() {
 void local_array::write_back_or_report() noexcept {
   if (file_.temporary()) return;
   try {
-    const failure f = facts_.writable ? write_back() : failure{};
+    const failure f = facts_.writable ? segment_->writeback() : failure{};
     if (!f) return;
     log_error("array '" + facts_.path + "' closed with " + std::to_string(segment_->dirty_blocks()) +
               " modified blocks that could not be written; they are lost: " + f.what);

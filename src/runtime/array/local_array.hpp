@@ -94,7 +94,6 @@ class local_array {
   void close(bool with_runtime = false) noexcept;
 
  private:
-  failure write_back();
   void write_back_or_report() noexcept;
 
   array_facts facts_;

@@ -82,6 +82,9 @@ class block_source {
   /// `twin`, the block as the store has it as far as this process knows.
   virtual void store_diff(block_index b, const std::byte* frame, const std::byte* twin, completion done) = 0;
 
+  /// What has been stored is where other programs look for it: at the end of every writeback.  Waits.
+  virtual failure flush() { return {}; }
+
   /// Why these changes must not be sent, which is asked before store_diff(); nothing if they may be.
   virtual failure refusal(block_index, const std::byte* /*frame*/, const std::byte* /*twin*/) const { return {}; }
 

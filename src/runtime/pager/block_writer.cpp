@@ -304,8 +304,8 @@ failure block_writer::write_back(segment_state& s, std::span<const block_range> 
     throw;
   }
   send_now(batch);
-  const failure first = group->wait();
-  return first ? first : pinned_failure;
+  if (failure first = group->wait()) return first;
+  return pinned_failure ? pinned_failure : s.source->flush();
 }
 
 void block_writer::send_now(store_batch& batch) {
@@ -331,7 +331,7 @@ std::vector<block_writer::unwritten> block_writer::write_back_all() {
     } catch (const std::exception& e) {
       f = {std::make_error_code(std::errc::not_enough_memory), e.what()};
     }
-    if (const std::uint64_t n = s->dirty.load()) left.push_back({s->options.name, n, f});
+    if (const std::uint64_t n = s->dirty.load(); n > 0 || f) left.push_back({s->options.name, n, f});
     guarded_lock g(state_.mutex());
     --s->writers_at_end;
     state_.changed.notify_all();

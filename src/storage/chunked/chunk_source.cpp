@@ -93,8 +93,13 @@ failure chunk_source::write(std::uint64_t chunk, chunk_worker& w, const change& 
   if (!holds) {
     bool known = true;
     if (failure f = begin_change(chunk, w, c.bytes == all, holds, known)) return f;
-    if (known && c.is_there(holds.get())) return decoded_.put(key_of(chunk), holds), failure{};
-    changed_->add(chunk, holds);
+    try {
+      if (known && c.is_there(holds.get())) return decoded_.put(key_of(chunk), holds), failure{};
+      changed_->add(chunk, holds);
+    } catch (const std::bad_alloc&) {
+      decoded_.give_room();
+      throw;
+    }
   }
   c.put(holds.get());
   complete = changed_->note(chunk, c.bytes) >= all;

@@ -30,7 +30,10 @@ stored_chunks::state stored_chunks::state_of(const struct stat& s) {
 stored_chunks::stored_chunks(std::shared_ptr<const plain_file> file, const file_chunks& c, const chunk_grid& grid)
     : file_(std::move(file)), chunks_(c), grid_(grid) {
   struct stat s {};
-  if (::fstat(file_->file.get(), &s) == 0) opened_ = state_of(s);
+  if (::fstat(file_->file.get(), &s) == 0) {
+    opened_ = state_of(s);
+    device_ = s.st_dev;
+  }
   if (c.files && c.files->chunks.empty()) {
     if (!c.table.empty() || !c.files->states.empty())
       refuse(errc::invalid_request, file_->path,
@@ -154,9 +157,13 @@ failure stored_chunks::write(std::uint64_t chunk, std::span<const std::byte> pac
 
 failure stored_chunks::sync() const {
   const std::string folder = std::filesystem::path(chunks_.files->names).parent_path();
-  const file_descriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd && errno == ENOENT) return {};  // no chunk was ever written
-  if (fd && ::syncfs(fd.get()) == 0) return {};
+  // A file that was open before tells of failures since; one that is opened now, of those from now on.
+  if (::syncfs(file_->file.get()) == 0) {
+    const file_descriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!fd && errno == ENOENT) return {};  // no chunk was ever written
+    struct stat s {};
+    if (fd && ::fstat(fd.get(), &s) == 0 && (s.st_dev == device_ || ::syncfs(fd.get()) == 0)) return {};
+  }
   const std::error_code code(errno, std::generic_category());
   return {code, "syncing '" + folder + "', dataset '" + chunks_.dataset + "': " + code.message()};
 }

@@ -59,7 +59,8 @@ class stored_chunks {
   const std::shared_ptr<const plain_file> file_;
   const file_chunks& chunks_;  // the caller's, as the next
   const chunk_grid& grid_;
-  state opened_;  ///< of file_
+  state opened_;      ///< of file_
+  dev_t device_ = 0;  ///< that it is on
   std::uint64_t most_stored_ = 0;
 };
 

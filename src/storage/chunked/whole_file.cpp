@@ -54,6 +54,8 @@ std::error_code write_whole_file(const std::string& path, std::span<const std::b
   if (e) return e;
   if (const int written = write_whole(file.get(), bytes.data(), bytes.size(), 0); written != 0)
     e = {written, std::generic_category()};
+  else if (::close(::dup(file.get())) != 0)  // file systems of other machines write now, and say whether they could
+    e = last_error();
   else if (::rename(passing.c_str(), path.c_str()) != 0)
     e = last_error();
   if (e) static_cast<void>(::unlink(passing.c_str()));

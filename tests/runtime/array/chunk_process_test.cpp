@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 
 #include "oocarray/open_file.hpp"
 #include "runtime/array/chunk_folder.hpp"
@@ -57,6 +58,21 @@ TEST_CASE("a process that dies loses nothing that it had written back") {
   const auto a = open_file<double, 2>(rt, f.description, open_read_only, contents);
   for (std::size_t i = 0; i < lines; ++i) CHECK(a[i][i] == static_cast<double>(i));
   CHECK(a[7][0] == 0);
+}
+
+TEST_CASE("a process that exits with an array open loses nothing") {
+  const chunk_folder f;
+  const file_contents contents{.extents = {lines, width}, .chunks = f.chunks({10, 256})};
+  const pid_t p = child([&]() -> bool {
+    runtime rt{{.memory = 8_MiB}};
+    auto a = open_file<double, 2>(rt, f.description, ooc::open, contents, {.block = 8192});
+    for (std::size_t i = 0; i < lines; ++i) a[i][i] = static_cast<double>(i);
+    std::exit(0);
+  });
+  CHECK(status_of(p) == 0);
+  runtime rt{{.memory = 8_MiB}};
+  const auto a = open_file<double, 2>(rt, f.description, open_read_only, contents);
+  for (std::size_t i = 0; i < lines; ++i) CHECK(a[i][i] == static_cast<double>(i));
 }
 
 TEST_CASE("processes write different chunks, and see each other's after writeback and invalidate") {
