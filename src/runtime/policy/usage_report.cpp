@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdio>
 #include <utility>
 
@@ -86,16 +87,12 @@ std::string lines_of(const array_usage& a, const run_usage& run, std::uint64_t b
   return text;
 }
 
-runtime_stats sum(runtime_stats a, const runtime_stats& b) {
-  for (const auto what :
-       {&runtime_stats::hits, &runtime_stats::faults, &runtime_stats::soft_faults, &runtime_stats::write_faults,
-        &runtime_stats::evictions, &runtime_stats::bytes_evicted, &runtime_stats::read_ahead_blocks,
-        &runtime_stats::read_ahead_hits, &runtime_stats::read_ahead_waste, &runtime_stats::loads_avoided,
-        &runtime_stats::bytes_read, &runtime_stats::bytes_reread, &runtime_stats::bytes_written,
-        &runtime_stats::blocks_invalidated, &runtime_stats::bytes_invalidated, &runtime_stats::read_wait_ns,
-        &runtime_stats::write_wait_ns})
-    a.*what += b.*what;
-  return a;
+runtime_stats sum(const runtime_stats& a, const runtime_stats& b) {
+  using numbers = std::array<std::uint64_t, sizeof(runtime_stats) / sizeof(std::uint64_t)>;
+  auto all = std::bit_cast<numbers>(a);
+  const auto more = std::bit_cast<numbers>(b);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] += more[i];
+  return std::bit_cast<runtime_stats>(all);
 }
 
 }  // namespace

@@ -3,9 +3,6 @@
 #ifdef OOCARRAY_ZSTD
 #include <zstd.h>
 #endif
-#ifdef OOCARRAY_LZ4
-#include <lz4.h>
-#endif
 
 #include <algorithm>
 #include <bit>
@@ -13,6 +10,7 @@
 #include <vector>
 
 #include "storage/chunked/big_endian.hpp"
+#include "storage/chunked/chunk_filters.hpp"
 
 namespace ooc::storage {
 namespace {
@@ -52,10 +50,7 @@ std::size_t usual_block(std::size_t element) {
 /// Unpacks to the whole of `to`; false where that cannot be.
 bool unpack(chunk_filter f, std::span<const std::byte> from, std::span<std::byte> to) {
 #ifdef OOCARRAY_LZ4
-  if (f == chunk_filter::bitshuffle_lz4)
-    return LZ4_decompress_safe(reinterpret_cast<const char*>(from.data()), reinterpret_cast<char*>(to.data()),
-                               static_cast<int>(from.size()),
-                               static_cast<int>(to.size())) == static_cast<int>(to.size());
+  if (f == chunk_filter::bitshuffle_lz4) return unpack_lz4_block(from, to);
 #endif
 #ifdef OOCARRAY_ZSTD
   if (f == chunk_filter::bitshuffle_zstd)

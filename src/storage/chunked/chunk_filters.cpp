@@ -119,12 +119,6 @@ std::string unpack_lzf(std::span<const std::byte>& bytes, std::span<std::byte> t
 #endif
 
 #ifdef OOCARRAY_LZ4
-/// A block of LZ4, to the whole of `to`.
-bool unpack_lz4_block(std::span<const std::byte> from, std::span<std::byte> to) {
-  return LZ4_decompress_safe(reinterpret_cast<const char*>(from.data()), reinterpret_cast<char*>(to.data()),
-                             static_cast<int>(from.size()), static_cast<int>(to.size())) == static_cast<int>(to.size());
-}
-
 std::string unpack_lz4(std::span<const std::byte>& bytes, std::span<std::byte> to) {
   std::uint32_t n = 0;
   if (bytes.size() < sizeof n) return "is too short (LZ4)";
@@ -164,6 +158,13 @@ std::string unpack_hdf5_lz4(std::span<const std::byte>& bytes, std::span<std::by
 #endif
 
 }  // namespace
+
+#ifdef OOCARRAY_LZ4
+bool unpack_lz4_block(std::span<const std::byte> from, std::span<std::byte> to) noexcept {
+  return LZ4_decompress_safe(reinterpret_cast<const char*>(from.data()), reinterpret_cast<char*>(to.data()),
+                             static_cast<int>(from.size()), static_cast<int>(to.size())) == static_cast<int>(to.size());
+}
+#endif
 
 std::uint32_t fletcher32(std::span<const std::byte> bytes) noexcept {
   std::uint32_t a = 0, b = 0;

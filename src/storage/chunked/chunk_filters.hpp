@@ -31,6 +31,9 @@ std::string undo(chunk_filter f, std::span<const std::byte>& now, std::span<std:
 std::string apply(chunk_filter f, const chunk_packing& how, std::span<const std::byte>& now, std::span<std::byte> next,
                   std::uint32_t element_size);
 
+/// Unpacks a block of LZ4 to the whole of `to`; false where that cannot be.  Only where the library has LZ4.
+bool unpack_lz4_block(std::span<const std::byte> from, std::span<std::byte> to) noexcept;
+
 /// HDF5's checksum, of pairs of bytes, the first one the greater half; a last odd byte is followed by zero
 /// (H5checksum.c).
 std::uint32_t fletcher32(std::span<const std::byte> bytes) noexcept;
