@@ -20,6 +20,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -73,6 +74,8 @@ struct store_entry {
   std::vector<std::size_t> tile;         ///< of the file, elements; empty: row-major
   std::vector<std::size_t> max_extents;  ///< limits of the extents; see array_options
   std::vector<std::byte> fill;           ///< one element; empty: zeros
+  std::string codec;                     ///< how it is packed, as in "shuffle+zstd:3/262144"; empty: it is not
+  std::uint64_t packed_size = 0;         ///< bytes that it takes then
 
   std::map<std::string, std::string> attributes;  ///< free, set by users
   std::optional<commit_info> last_commit;         ///< of an array with commits, which is shown as of that
@@ -86,6 +89,17 @@ struct mkdir_options {
 struct snapshot_options {
   /// Where a node's file system shares no space between files (XFS and btrfs do), the bytes are copied, on the node.
   bool copy = false;
+};
+
+struct pack_options {
+  /// zstd (levels 1 to 22; 3), lz4 (1) or gzip (1 to 9; 3), as in "zstd:9"; those that the library was built with.
+  std::string codec = "zstd";
+  /// First the first bytes of all elements of a chunk, then the second ones, ...: what makes numbers shorter, mostly.
+  bool shuffle = true;
+  /// Bytes that are packed together, and unpacked for any of them: 4 KiB to 64 MiB, less an incomplete element; 0: 256
+  /// KiB, or up to 4 MiB of a file of 32 GiB and more.
+  std::uint64_t chunk = 0;
+  std::function<void(std::uint64_t bytes)> step{};  ///< called after each part, with its bytes
 };
 
 class store {
@@ -141,6 +155,16 @@ class store {
   /// system shares no space, as objects in RADOS do not.
   std::vector<store_entry> snapshot(std::span<const std::string> paths, std::string_view name,
                                     const snapshot_options& options = {}) const;
+
+  /// Packs the array at `path`, which is only read from then on, by every program as before, and unpacked as it is
+  /// touched.  Other stripe objects take the place of those that it has when they are whole: a process that dies
+  /// before leaves everything as it was, and who reads it meanwhile reads on.  Both need their space until then.
+  /// Returns the bytes that it takes now.  Where packing makes it no shorter, or it is packed already, nothing changes.
+  /// Throws usage_error (errc::invalid_request) for what is no array, has commits or no elements, and for a codec that
+  /// is not there; (errc::busy) where somebody writes it; (EACCES) for who may not.  Durable when it returns.
+  std::uint64_t pack(std::string_view path, const pack_options& options = {}) const;
+  /// The reverse, under the same conditions.  Where it is not packed nothing changes.
+  void unpack(std::string_view path, const std::function<void(std::uint64_t bytes)>& step = {}) const;
 
   /// Changes the mode of a file or folder: permission bits as in POSIX, no umask.  Whoever has it open already may go
   /// on. Throws EPERM for who is neither its owner nor user 0.

@@ -11,6 +11,7 @@ from . import _blocks, _core, _elements, _names, _pending, _raw_bytes, _sharing,
 from ._attributes import Attributes, OfArray
 from ._commit import Commit, described
 from ._dtype import dtype_of
+from ._errors import InvalidRequest
 from ._index import Box, bounds_of
 from ._movement import copy_of_view
 from ._numbers import bytes_text, count, shape_of
@@ -274,17 +275,12 @@ class Array(Protocols):
             x = a.gather(numbers)            # in C's order
 
         Of blocks that are not in memory only these elements are transferred, in long lists, and the blocks stay out: it
-        is for touches that no order could foresee.
+        is for touches that no order could foresee.  Raises IndexError, BudgetTooSmall and OSError.
 
         Parameters
         ----------
         indices : tuple of array_like, or array_like
             Integers: an array for each dimension, or the elements' numbers in C's order.
-
-        Raises
-        ------
-        IndexError
-        BudgetTooSmall, OSError
         """
         return _elements.gather(self, indices)
 
@@ -418,10 +414,7 @@ class Array(Protocols):
 
     @property
     def local_rows(self) -> slice:
-        """This rank's part of the rows, which the library chose: ``for i in range(...)``, ``a[a.local_rows]``.
-
-        Without ``comm=`` it is all of them.
-        """
+        """This rank's part of the rows, as ``a[a.local_rows]``, which the library chose; without ``comm=`` all of them."""
         return slice(*self._core.local_rows())
 
     def invalidate(self, *, discard: bool = False) -> None:
@@ -453,6 +446,14 @@ class Array(Protocols):
         """
         _pending.before_change(self)
         self._core.roll_back()
+
+    def pack(self, **options: Any) -> int:
+        """Writes back, closes the array and has its store keep it packed, as `Store.pack` does with the same arguments."""
+        if self._store is None:
+            raise InvalidRequest(f"'{self.path}' is a file in place: only arrays of a store are packed")
+        store, path = self._store, self.current_path
+        self.close()
+        return store.pack(path, **options)
 
     def close(self) -> None:
         """Writes back, and lets go of the file and the memory.  With ``comm=`` a collective call.

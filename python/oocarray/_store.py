@@ -43,6 +43,8 @@ class Entry:
     changed_ns: int
     attributes: Dict[str, str]  #: as texts; see `Attributes`
     last_commit: Optional[Commit]  #: of an array with commits, which is shown as of that
+    codec: str  #: how it is packed, as in "shuffle+zstd:3/262144"; empty: it is not
+    packed_size: int  #: bytes that it takes then
 
     @property
     def name(self) -> str:
@@ -135,6 +137,25 @@ class Store:
         OSError where a node's file system shares no space between files, as XFS and btrfs do: with `copy` they are copied.
         """
         return self._core.snapshot([path_text(p) for p in paths], name, copy)
+
+    def pack(self, path: Path, *, codec: str = "zstd", shuffle: bool = True, chunk: Union[int, str] = 0) -> int:
+        """Packs an array that is finished; returns the bytes that it takes now.
+
+        Every program reads it as before, unpacked as it is touched, and none writes it until `unpack`.  Who reads it
+        meanwhile reads on.  Where packing makes it no shorter nothing changes.
+
+        `codec`: zstd (levels 1 to 22; 3), lz4 or gzip (1 to 9; 3), as in "zstd:9".  `shuffle`: first the first bytes of
+        all elements of a chunk, then the second ones, which makes most numbers shorter.  `chunk`: what is packed together
+        (256 KiB, more for large arrays).
+
+        Raises ValueError for what is no array or has commits, and for a codec that is not there, Busy where somebody has it
+        open for writing, PermissionError.  It is durable when this returns.
+        """
+        return self._core.pack(path_text(path), codec, bool(shuffle), parse_bytes(chunk, "chunk"))
+
+    def unpack(self, path: Path) -> None:
+        """Makes a packed array one that can be written, under the conditions of `pack`."""
+        self._core.unpack(path_text(path))
 
     def attributes(self, path: Path = "") -> Attributes:
         """The attributes of a file, a folder, or the store itself; changing them changes the store."""

@@ -19,6 +19,8 @@ py::dict described(const store_entry& e) {
   d["element_size"] = e.element_size;
   d["shape"] = py::tuple(py::cast(e.extents));
   d["tile"] = py::tuple(py::cast(e.tile));
+  d["codec"] = e.codec;
+  d["packed_size"] = e.packed_size;
   d["max_extents"] = py::tuple(py::cast(e.max_extents));
   d["fill"] = py::bytes(reinterpret_cast<const char*>(e.fill.data()), e.fill.size());
   d["attributes"] = text(e.attributes);
@@ -103,6 +105,14 @@ void bind_store(py::module_& m) {
                made.push_back(e.path);
              return made;
            })
+      .def(
+          "pack",
+          [](const store& s, const std::string& path, const std::string& codec, bool shuffle, std::uint64_t chunk) {
+            return s.pack(path, {.codec = codec, .shuffle = shuffle, .chunk = chunk});
+          },
+          without_gil())
+      .def(
+          "unpack", [](const store& s, const std::string& path) { s.unpack(path); }, without_gil())
       .def("attributes",
            [](const store& s, const std::string& path) { return text(released([&] { return s.attributes(path); })); })
       .def("set_attribute", &store::set_attribute, without_gil())

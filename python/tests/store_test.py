@@ -1,5 +1,6 @@
-"""Stores: names and attributes."""
+"""Stores: names, attributes and packed arrays."""
 
+import errno
 import pathlib
 import subprocess
 import sys
@@ -109,3 +110,60 @@ def test_attributes_are_dictionaries(store, budget):
     with pytest.raises(ooc.InvalidRequest):
         with store.open("b", "r") as a:
             a.attributes["units"] = "m"
+
+
+# --- packed arrays
+
+
+@pytest.fixture
+def packable(store, budget):
+    values = np.round(np.sin(np.arange(300_000) / 1000.0), 3).reshape(300, 1000)
+    with store.create("a", values.shape, "f8") as a:
+        a[...] = values
+    return values
+
+
+def test_a_packed_array_is_read_as_before(store, packable):
+    bytes_packed = store.pack("a", codec="gzip", chunk="64KiB")
+    entry = store.entry("a")
+    assert bytes_packed == entry.packed_size < entry.size // 2 and entry.size == packable.nbytes
+    assert entry.codec.startswith("shuffle+gzip:3/65536") and entry.shape == (300, 1000)
+    with store.open("a", "r") as a:
+        assert np.array_equal(a, packable)
+        assert ooc.sum(a) == pytest.approx(packable.sum(), rel=1e-12)
+        assert np.array_equal(a.read((slice(10, 20), slice(5, 700, 3))), packable[10:20, 5:700:3])
+        assert a.gather([3004, 299_999]).tolist() == [packable[3, 4], packable[299, 999]]
+    store.unpack("a")
+    assert store.entry("a").codec == ""
+    with store.open("a") as a:
+        a[0, 0] = 7
+        assert a[0, 0] == 7 and np.array_equal(a[1:], packable[1:])
+
+
+def test_an_array_that_is_finished_packs_itself(store, packable):
+    a = store.open("a")
+    a[0] = 1
+    assert a.pack(codec="gzip") == store.entry("a").packed_size
+    assert a.closed
+    with store.open("a", "r") as b:
+        assert (b[0] == 1).all() and np.array_equal(b[1:], packable[1:])
+
+
+def test_a_packed_array_is_not_written(store, packable):
+    store.pack("a", codec="gzip")
+    with pytest.raises(OSError, match="ooc unpack") as refused:
+        store.open("a")
+    assert refused.value.errno == errno.EROFS
+
+
+def test_what_cannot_be_packed_is_refused_by_name(store, packable, tmp_path):
+    with pytest.raises(ValueError, match="codec 'zip': .* gzip"):
+        store.pack("a", codec="zip")
+    with store.open("a"):
+        with pytest.raises(ooc.Busy, match="'a' is open for writing"):
+            store.pack("a", codec="gzip")
+    with pytest.raises(FileNotFoundError):
+        store.pack("b")
+    np.save(tmp_path / "p.npy", packable)
+    with ooc.open_file(tmp_path / "p.npy") as a, pytest.raises(ValueError, match="a file in place"):
+        a.pack()

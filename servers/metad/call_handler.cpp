@@ -143,7 +143,7 @@ void call_handler::add_capability(question& q, const Call& c) {
 void call_handler::give_capability(question& q, const entry& e, std::uint32_t rights) {
   wire::capability cap;
   cap.file = e.id;
-  cap.geometry = wire::geometry_of(storage::allocated_size(e), e.striping, e.sparse, e.fill);
+  cap.geometry = wire::geometry_of(storage::allocated_size(e), e.striping, storage::has_sparse_objects(e), e.fill);
   cap.rights = rights;
   cap.uid = q.from.who.uid;
   cap.holder = q.from.holder;
@@ -189,7 +189,7 @@ void call_handler::answer(question& q, const calls::capability& c) {
                        "this client does not, or not any more: it is lost where the server has not heard of the "
                        "client for longer than the grace period");
   // Until set_size() says what has become of it, both sizes may be asked of the nodes.
-  e.size = std::max(storage::allocated_size(e), c.size);
+  (e.codec.empty() ? e.size : e.reserved) = std::max(storage::allocated_size(e), c.size);
   give_capability(q, e, right_resize | right_write);
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "oocarray/store.hpp"
+#include "storage/chunked/packed_file.hpp"
 #include "storage/namespace/local_metadata.hpp"
 #include "storage/namespace/metadata_schema.hpp"
 #include "storage/service/store_core.hpp"
@@ -25,7 +26,7 @@ struct memory_store {
       nodes.push_back(std::make_shared<memory_io_service>("memory" + std::to_string(i)));
       all.push_back(nodes.back());
     }
-    core = std::make_shared<store_core>("memory:", "test", metadata, all);
+    core = std::make_shared<store_core>("memory:", "test", metadata, all, 0, unpacked_node);
   }
 
   std::filesystem::path database() const { return folder / "metadata.sqlite"; }

@@ -40,9 +40,9 @@ struct located {
   std::string path;
 };
 
-extern const command add_node, drain_node, replace_node, restripe_files, ls, cat, du, stat, rm, mv, mkdir, snapshot,
-    truncate, picture, import_array, export_array, verify, info, attr, chmod, chown, init, keygen, revoke, cp, up, down,
-    ping, df, top, start, stop, mount_store, umount_store;
+extern const command add_node, drain_node, replace_node, restripe_files, pack, unpack, ls, cat, du, stat, rm, mv, mkdir,
+    snapshot, truncate, picture, import_array, export_array, verify, info, attr, chmod, chown, init, keygen, revoke, cp,
+    up, down, ping, df, top, start, stop, mount_store, umount_store;
 
 /// The command line of one subcommand.  Every subcommand knows --store and --help.
 class command_line {

@@ -54,6 +54,7 @@ std::string describe(const storage::entry& e) {
   if (!e.array.tile.empty()) s += " in tiles of " + shape_text(e.array.tile);
   if (has_reserved_grid(e.array)) s += ", up to " + shape_text(e.array.max_extents);
   if (e.commit) s += ", commit " + std::to_string(e.commit->number);
+  if (!e.codec.empty()) s += ", packed (" + e.codec + ")";
   return s;
 }
 
@@ -87,6 +88,10 @@ nlohmann::json to_json(const storage::entry& e) {
     j["extents"] = e.array.extents;
     if (!e.array.tile.empty()) j["tile"] = e.array.tile;
     if (!e.array.max_extents.empty()) j["max_extents"] = e.array.max_extents;
+  }
+  if (!e.codec.empty()) {
+    j["codec"] = e.codec;
+    j["packed_size"] = e.reserved;
   }
   if (e.commit)
     j["commit"] = {{"number", e.commit->number}, {"time_ns", e.commit->time_ns}, {"attributes", e.commit->attributes}};

@@ -4,7 +4,6 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <random>
 
 #include "base/command.hpp"
 #include "oocarray/error.hpp"
@@ -117,13 +116,6 @@ std::string join(const std::string& folder, const std::string& name) {
 std::string folder_of(const std::string& path) {
   const auto slash = path.find_last_of('/');
   return slash == path.npos ? "" : path.substr(0, slash);
-}
-
-std::string passing_path(const std::string& path) {
-  std::random_device random;
-  char text[40];
-  std::snprintf(text, sizeof text, ".ooc-cp-%08x%08x", random(), random());
-  return join(folder_of(path), text);
 }
 
 std::string trimmed(std::string path) {

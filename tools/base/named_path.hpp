@@ -35,8 +35,6 @@ std::string last_name(const std::string& path);
 /// The folder that comes before it; empty for what lies in the root.
 std::string folder_of(const std::string& path);
 std::string join(const std::string& folder, const std::string& name);
-/// A name of its own in the same folder, for what is not complete.
-std::string passing_path(const std::string& path);
 /// The path as a store shows it: no slashes at either end.
 std::string trimmed(std::string path);
 

@@ -18,10 +18,11 @@ namespace ooc::tool {
 namespace {
 
 constexpr std::array commands{
-    &init,        &ls,           &stat,         &du,           &cat,          &mkdir,          &mv,     &rm,
-    &cp,          &snapshot,     &truncate,     &import_array, &export_array, &attr,           &chmod,  &chown,
-    &info,        &verify,       &replace_node, &add_node,     &drain_node,   &restripe_files, &up,     &down,
-    &ping,        &df,           &top,          &start,        &stop,         &keygen,         &revoke,
+    &init,        &ls,           &stat,         &du,           &cat,          &mkdir,          &mv,    &rm,
+    &cp,          &snapshot,     &truncate,     &import_array, &export_array, &attr,           &chmod, &chown,
+    &info,        &verify,       &replace_node, &add_node,     &drain_node,   &restripe_files, &pack,  &unpack,
+    &up,          &down,         &ping,         &df,           &top,          &start,          &stop,  &keygen,
+    &revoke,
 #ifdef OOCARRAY_PICTURE
     &picture,
 #endif

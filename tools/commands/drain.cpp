@@ -4,6 +4,7 @@
 #include "base/command.hpp"
 #include "copying/restripe.hpp"
 #include "oocarray/error.hpp"
+#include "storage/service/removals.hpp"
 #include "storage/store/node_drain.hpp"
 
 namespace ooc::tool {
@@ -52,7 +53,7 @@ int run_drain(const command& self, const std::vector<std::string>& arguments) {
     return complain(std::to_string(failures) + " files are still on node " + std::to_string(node) +
                     ", which gets no new ones; when they are free, call `ooc drain " + std::to_string(node) +
                     "` again");
-  core.sweep();
+  storage::sweep(core);
   if (const std::size_t left = storage::objects_on(core, node); left != 0)
     return complain(std::to_string(left) + " stripe objects are still on node " + std::to_string(node) +
                     ": of files that are being made, or were removed while a program has them open; call `ooc drain " +

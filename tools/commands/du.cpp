@@ -16,21 +16,23 @@ using storage::entry_kind;
 
 struct used {
   std::string path;
-  std::uint64_t bytes = 0, files = 0;
+  std::uint64_t bytes = 0, unpacked = 0, files = 0;
   bool folder = false;
 };
 
 /// Adds a line for each folder below, after those in it, as du(1) does, and returns that of `e`.
 used count(storage::metadata_service& metadata, const entry& e, std::vector<used>& folders) {
-  used mine{e.path, 0, 0, e.kind == entry_kind::folder};
+  used mine{e.path, 0, 0, 0, e.kind == entry_kind::folder};
   if (!mine.folder) {
     mine.bytes = storage::stored_size(e);
+    mine.unpacked = e.codec.empty() ? mine.bytes : e.size;
     mine.files = 1;
     return mine;
   }
   for (const entry& below : metadata.list(e.path)) {
     const used part = count(metadata, below, folders);
     mine.bytes += part.bytes;
+    mine.unpacked += part.unpacked;
     mine.files += part.files;
     if (part.folder) folders.push_back(part);
   }
@@ -63,13 +65,17 @@ int run_du(const command& self, const std::vector<std::string>& arguments) {
   }
   if (line.has("json")) {
     nlohmann::json j = nlohmann::json::array();
-    for (const used& u : all) j.push_back({{"path", u.path}, {"bytes", u.bytes}, {"files", u.files}});
+    for (const used& u : all)
+      j.push_back({{"path", u.path}, {"bytes", u.bytes}, {"unpacked", u.unpacked}, {"files", u.files}});
     print(j);
     return success;
   }
   for (const used& u : all) {
-    const std::string size = line.has("bytes") ? std::to_string(u.bytes) : human_bytes(static_cast<double>(u.bytes));
-    std::printf("%-11s %s%s\n", size.c_str(), printable(u.path).c_str(), u.folder ? "/" : "");
+    const auto size = [&](std::uint64_t n) {
+      return line.has("bytes") ? std::to_string(n) : human_bytes(static_cast<double>(n));
+    };
+    std::printf("%-11s %s%s%s\n", size(u.bytes).c_str(), printable(u.path).c_str(), u.folder ? "/" : "",
+                u.unpacked != u.bytes ? (", unpacked " + size(u.unpacked)).c_str() : "");
   }
   return std::fflush(stdout) == 0 ? success : failed;
 }
@@ -78,7 +84,7 @@ int run_du(const command& self, const std::vector<std::string>& arguments) {
 
 const command du{"du", "du [options] [PATH]...",
                  "Adds up the sizes of files below each folder; sparse files count in full, arrays without what they "
-                 "may still grow to.",
+                 "may still grow to, packed ones with what they take; what they hold stands behind.",
                  run_du};
 
 }  // namespace ooc::tool

@@ -32,7 +32,7 @@ std::vector<data_file> data_files(const storage::store_core& core, const storage
   if (e.kind != storage::entry_kind::file) return all;
   const bool embedded = core.url().starts_with("local:"), rados = storage::is_in_rados(core);
   for (std::uint32_t i = 0; i < e.striping.nn; ++i) {
-    const std::uint64_t bytes = e.striping.object_size(i, e.size);
+    const std::uint64_t bytes = e.striping.object_size(i, storage::object_bytes(e));
     if (bytes == 0) continue;
     const std::uint32_t node = storage::node_of(e.striping, e.nodes, i, core.nodes().size());
     const std::string where = core.nodes()[node]->name();
@@ -63,7 +63,7 @@ int run_stat(const command& self, const std::vector<std::string>& arguments) {
   if (e.kind == storage::entry_kind::file) {
     std::cout << "size      " << e.size << " bytes (" << human_bytes(static_cast<double>(e.size)) << ")"
               << (e.sparse ? ", sparse" : "")
-              << (storage::stored_size(e) != e.size
+              << (storage::stored_size(e) != e.size && e.codec.empty()
                       ? "; its tiles have " + human_bytes(static_cast<double>(storage::stored_size(e)))
                       : "")
               << "\n"

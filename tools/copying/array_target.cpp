@@ -7,9 +7,9 @@
 
 #include "base/entry_text.hpp"
 #include "base/named_path.hpp"
-#include "copying/unpublished_file.hpp"
 #include "oocarray/error.hpp"
 #include "storage/layout/element_description.hpp"
+#include "storage/service/unpublished_file.hpp"
 
 namespace ooc::tool {
 
@@ -40,8 +40,9 @@ class made_array : public array_target {
     if (const std::string folder = folder_of(path_); !folder.empty() && !look(core_.metadata(), folder))
       core_.metadata().mkdir(folder, 0777, true);
     const bool passes = there || made_.as_array || !made_.attributes.empty();
-    unpublished_.emplace(core_, path_, passes ? passing_path(path_) : path_, made_.file,
-                         made_.as_array ? unpublished_file::named::at_once : unpublished_file::named::at_last);
+    unpublished_.emplace(
+        core_, path_, passes ? storage::passing_path(path_) : path_, made_.file,
+        made_.as_array ? storage::unpublished_file::named::at_once : storage::unpublished_file::named::at_last);
     file_ = unpublished_->file;
     copied_ = made_.file.array;
     at_.assign(copied_.extents.size(), 0);
@@ -56,7 +57,7 @@ class made_array : public array_target {
   const std::string path_;
   const new_array made_;
   storage::store_core& core_;
-  std::optional<unpublished_file> unpublished_;
+  std::optional<storage::unpublished_file> unpublished_;
 };
 
 std::string element_text(const storage::array_description& a, const std::string& description) {

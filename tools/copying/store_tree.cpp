@@ -1,6 +1,5 @@
 // file_tree: the names and bytes of a store.
 #include <algorithm>
-#include <cstring>
 
 #include "base/named_path.hpp"
 #include "copying/byte_copy.hpp"
@@ -9,12 +8,14 @@
 #include "copying/restripe.hpp"
 #include "copying/salvage.hpp"
 #include "copying/target_striping.hpp"
-#include "copying/under_name.hpp"
-#include "copying/unpublished_file.hpp"
 #include "oocarray/error.hpp"
 #include "storage/layout/box_requests.hpp"
+#include "storage/layout/fill_pattern.hpp"
 #include "storage/service/changed_bytes.hpp"
+#include "storage/service/file_move.hpp"
 #include "storage/service/store_core.hpp"
+#include "storage/service/under_name.hpp"
+#include "storage/service/unpublished_file.hpp"
 
 namespace ooc::tool {
 
@@ -22,16 +23,6 @@ namespace {
 
 using storage::entry;
 using storage::entry_kind;
-
-/// Whether a slab that begins at byte `at` of a file holds nothing but its fill pattern.
-bool is_fill(std::span<const std::byte> slab, std::uint64_t at, const std::vector<std::byte>& fill) {
-  const std::size_t n = std::max<std::size_t>(1, fill.size());
-  const auto pattern = [&](std::size_t i) { return fill.empty() ? std::byte{} : fill[(at + i) % n]; };
-  for (std::size_t i = 0; i < std::min(n, slab.size()); ++i)
-    if (slab[i] != pattern(i)) return false;
-  // From there on every byte is that of one pattern before.
-  return slab.size() <= n || std::memcmp(slab.data(), slab.data() + n, slab.size() - n) == 0;
-}
 
 class store_source : public byte_source {
  public:
@@ -93,17 +84,18 @@ class store_source : public byte_source {
 
 class store_target : public byte_target {
  public:
-  /// `instead`: it takes the place of its source.
+  /// `instead_of`: the file whose place it takes.
   store_target(storage::store_core& core, std::string path, const byte_source& from, storage::new_file f,
-               bool instead = false)
+               std::optional<entry> instead_of = {})
       : core_(core),
         path_(std::move(path)),
         from_(from),
         made_(std::move(f)),
-        instead_(instead),
+        instead_of_(std::move(instead_of)),
         // The file of a stream has a name from the beginning on, because only such a file can grow.
-        unpublished_(core_, path_, passing_path(path_), made_,
-                     from_.is_stream ? unpublished_file::named::at_once : unpublished_file::named::at_last) {}
+        unpublished_(
+            core_, path_, storage::passing_path(path_), made_,
+            from_.is_stream ? storage::unpublished_file::named::at_once : storage::unpublished_file::named::at_last) {}
 
   void append(std::span<std::byte> bytes) override {
     storage::opened_file& file = unpublished_.file;
@@ -116,7 +108,7 @@ class store_target : public byte_target {
     request wanted;
     for (std::size_t i = 0; i < bytes.size(); i += step) {
       const auto part = bytes.subspan(i, std::min(step, bytes.size() - i));
-      if (!made_.sparse || !is_fill(part, at_ + i, made_.fill)) wanted.add(at_ + i, i, part.size());
+      if (!made_.sparse || !storage::is_filled_with(made_.fill, at_ + i, part)) wanted.add(at_ + i, i, part.size());
     }
     throw_if(file.file->write(wanted, bytes.data()));
     at_ += bytes.size();
@@ -124,9 +116,10 @@ class store_target : public byte_target {
   void skip(std::uint64_t bytes) override { at_ += bytes; }
 
   void publish() override {
-    if (instead_) return unpublished_.take_over(from_.meta);
+    if (instead_of_) return unpublished_.take_over(*instead_of_);
     if (from_.is_stream)
-      under_name(unpublished_.passing(), path_, [&] { unpublished_.file = core_.resize(unpublished_.file, at_, {}); });
+      storage::under_name(unpublished_.passing(), path_,
+                          [&] { unpublished_.file = core_.resize(unpublished_.file, at_, {}); });
     unpublished_.publish(from_.meta.attributes, true, given_with_copy(from_, 1));
   }
 
@@ -135,19 +128,19 @@ class store_target : public byte_target {
   const std::string path_;
   const byte_source& from_;
   const storage::new_file made_;
-  const bool instead_;
-  unpublished_file unpublished_;
+  const std::optional<entry> instead_of_;
+  storage::unpublished_file unpublished_;
   std::uint64_t at_ = 0;
 };
 
-storage::new_file file_like(const byte_source& from) {
+storage::new_file file_like(const entry& from) {
   storage::new_file f;
-  f.size = from.is_stream ? 0 : from.meta.size;
-  f.sparse = from.meta.sparse;
-  f.fill = from.meta.fill;
-  f.array = from.meta.array;
+  f.size = from.size;
+  f.sparse = from.sparse;
+  f.fill = from.fill;
+  f.array = from.array;
   if (has_reserved_grid(f.array)) f.array.reached = f.array.extents;  // the rest is not copied
-  f.mode = from.meta.mode;
+  f.mode = from.mode;
   return f;
 }
 
@@ -177,7 +170,8 @@ class store_tree : public file_tree {
       throw usage_error({ENOENT, std::generic_category()}, "'" + path +
                                                                "' cannot be made, because there is no folder '" +
                                                                folder_of(path) + "'; `ooc mkdir -p` makes it");
-    storage::new_file f = file_like(from);
+    storage::new_file f = file_like(from.meta);
+    if (from.is_stream) f.size = 0;
     f.commits = !f.array.extents.empty() && (from.meta.commit || line_.has("commits")) && !line_.has("flatten");
     f.striping = target_striping(line_, f.array, f.size, store_.nodes());
     return std::make_unique<store_target>(core_, path, from, std::move(f));
@@ -226,26 +220,22 @@ class store_tree : public file_tree {
 
 void restripe(storage::store_core& core, const entry& file, const striping& s, const storage::node_list& nodes,
               std::uint64_t buffer, const std::function<void(std::uint64_t)>& step) {
-  const auto alone = core.claim_unused(file, "moved to other nodes");
-  if (!alone)
-    throw usage_error({EACCES, std::generic_category()},
-                      "'" + file.path + "': only who may write it can move it to other nodes");
-  (void)core.metadata().change(file.id, {});  // is refused to who is not its owner, before everything is copied
-  const auto as_it_is = storage::lock_size(core, file.id);
-  // What was not committed is taken back: the rest has a size and extents of its own.
-  if (file.commit) (void)core.open(file.id, storage::open_mode::read_write, {.take = {}, .knows_commits = true});
-  const entry fenced = storage::end_writes(core, core.metadata().find(file.id)).meta;
-  store_source from(core.open(file.path, storage::open_mode::read), core.uuid());
-  if (from.meta.id != fenced.id)
-    throw usage_error(errc::conflict, "'" + file.path + "' has been replaced by another file meanwhile");
-  from.meta.generation = fenced.generation;
-  storage::new_file f = file_like(from);
+  const storage::file_move move(core, file, "moved to other nodes");
+  storage::opened_file bytes = move.from();
+  storage::new_file f = file_like(bytes.meta);
   f.striping = s;
   f.nodes = nodes;
   f.mode |= 0600;
-  f.commits = from.meta.commit.has_value();
-  if (f.commits && from.meta.commit->number != 0) f.commit = from.meta.commit->number - 1;
-  store_target to(core, file.path, from, std::move(f), true);
+  f.commits = bytes.meta.commit.has_value();
+  if (f.commits && bytes.meta.commit->number != 0) f.commit = bytes.meta.commit->number - 1;
+  if (!bytes.meta.codec.empty()) {  // it stays packed
+    f.codec = bytes.meta.codec;
+    f.packed = bytes.meta.size = bytes.meta.reserved;
+    bytes.meta.array = {};
+    bytes.file = std::make_shared<const storage::striped_file>(bytes.file->shape_handle(), core.nodes());
+  }
+  store_source from(std::move(bytes), core.uuid());
+  store_target to(core, file.path, from, std::move(f), move.from().meta);
   copy_bytes(from, to, buffer, step);
   to.publish();
 }

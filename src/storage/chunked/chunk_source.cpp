@@ -9,28 +9,28 @@
 
 #include "storage/base/notice.hpp"
 #include "storage/base/refuse.hpp"
-#include "storage/node/plain_file_node.hpp"
 
 namespace ooc::storage {
 
-chunk_source::chunk_source(std::shared_ptr<const plain_file> file, chunk_grid grid, file_chunks chunks,
-                           std::uint32_t element_size, std::uint64_t budget, const std::string& name)
-    : grid_(std::move(grid)),
-      chunks_(std::move(chunks)),
-      element_size_(element_size),
-      places_(file, chunks_, grid_),
-      writable_(file->writable),
-      memory_(memory_for(budget, name)),
+chunk_source::chunk_source(std::shared_ptr<const chunked_dataset> d, std::unique_ptr<const stored_chunks> stored,
+                           std::uint64_t budget)
+    : dataset_(std::move(d)),
+      grid_(dataset_->grid),
+      places_(std::move(stored)),
+      writer_(places_->writer()),
+      memory_(memory_for(budget)),
       buffers_(grid_.chunk_bytes()),
       decoded_(memory_.kept) {
-  if (writable_) changed_.emplace(memory_.changed);
+  if (writer_) changed_.emplace(memory_.changed);
 }
 
-chunk_memory chunk_source::memory_for(std::uint64_t budget, const std::string& name) const {
+chunk_memory chunk_source::memory_for(std::uint64_t budget) const {
+  const std::string& name = dataset_->name;
+  const file_chunks& chunks = dataset_->chunks;
   const std::uint64_t chunk = grid_.chunk_bytes();
-  const std::uint64_t of_thread = chunk + chunk_decoder::memory(chunks_, chunk, places_.most_stored()) +
-                                  (writable_ ? chunk_encoder::memory(chunks_, chunk) : 0);
-  const std::uint64_t most = budget / 2, least = of_thread + (writable_ ? 2 : 1) * chunk;
+  const std::uint64_t of_thread = chunk + chunk_decoder::memory(chunks, chunk, places_->most_stored()) +
+                                  (writer_ ? chunk_encoder::memory(chunks, chunk) : 0);
+  const std::uint64_t most = budget / 2, least = of_thread + (writer_ ? 2 : 1) * chunk;
   if (most < least)
     refuse(errc::budget_too_small, name,
            "a chunk has " + std::to_string(chunk) + " bytes, which needs a memory budget of at least " +
@@ -42,24 +42,24 @@ chunk_memory chunk_source::memory_for(std::uint64_t budget, const std::string& n
   const std::uint64_t room = (most - m.threads * of_thread) / chunk;
   const std::uint64_t all = grid_.chunks(), together = grid_.chunks_in_use_together();
   // What reading ahead needs of the chunks that come next, beside those that are not done with.
-  m.kept = std::min({room, (writable_ ? 3 : 2) * together + m.threads, all});
+  m.kept = std::min({room, (writer_ ? 3 : 2) * together + m.threads, all});
   // One that is read, and what each thread adds, are beside them.
-  if (writable_)
+  if (writer_)
     m.changed = std::max<std::uint64_t>(1, std::min(together + m.threads, m.kept - std::min(m.kept, 1UL + m.threads)));
   m.bytes = m.kept * chunk + m.threads * of_thread;
-  const std::uint64_t together_kept = writable_ ? m.changed : m.kept;
+  const std::uint64_t together_kept = writer_ ? m.changed : m.kept;
   if (together_kept < std::min(together, all))
     notice("'" + name + "': a walk in row-major order comes back to " + std::to_string(together) + " chunks of " +
            std::to_string(chunk) + " bytes, of which the memory budget keeps " + std::to_string(together_kept) +
-           "; the others are decoded" + (writable_ ? ", and packed," : "") + " each time.  A budget of " +
-           std::to_string(2 * ((together + (writable_ ? 1 + m.threads : 0)) * chunk + m.threads * of_thread)) +
+           "; the others are decoded" + (writer_ ? ", and packed," : "") + " each time.  A budget of " +
+           std::to_string(2 * ((together + (writer_ ? 1 + m.threads : 0)) * chunk + m.threads * of_thread)) +
            " bytes keeps all; blocks in tiles of about a chunk's extents, or an import, need none of that");
   return m;
 }
 
 chunk_worker chunk_source::worker() const {
-  chunk_worker w{{chunks_, element_size_}, std::nullopt};
-  if (writable_) w.encoder.emplace(chunks_, element_size_);
+  chunk_worker w{{dataset_->chunks, dataset_->element_size}, std::nullopt};
+  if (writer_) w.encoder.emplace(dataset_->chunks, dataset_->element_size);
   return w;
 }
 
@@ -74,7 +74,7 @@ void chunk_source::read(std::uint64_t chunk, chunk_worker& w, std::function<fail
     const lock_guard lock(changed_->mutex_of(chunk));
     if (const changed_chunks::bytes changed = changed_->find(chunk)) {
       f = use(changed.get());
-    } else if (!decoded_.has(key_of(chunk)) && !places_.is_there(chunk)) {
+    } else if (!decoded_.has(key_of(chunk)) && !writer_->is_there(chunk)) {
       f = use(nullptr);
     } else {
       decoded_chunks::bytes found;
@@ -114,7 +114,7 @@ failure chunk_source::begin_change(std::uint64_t chunk, chunk_worker& w, bool wh
   try {
     holds = buffers_.take();
     const std::span<std::byte> to(holds.get(), grid_.chunk_bytes());
-    known = !whole || !places_.is_there(chunk);
+    known = !whole || !writer_->is_there(chunk);
     if (!whole)
       f = decode(chunk, w.decoder, to);
     else if (known || grid_.bytes_in_array(chunk) < to.size())
@@ -137,9 +137,9 @@ failure chunk_source::clean(std::uint64_t chunk, chunk_worker& w) try {
   const changed_chunks::bytes holds = changed_->find(chunk);
   if (!holds) return {};
   if (const std::string why = w.encoder->encode({holds.get(), grid_.chunk_bytes()}); !why.empty())
-    return places_.failed(chunk, errc::invalid_request, why, false);
+    return places_->failed(chunk, errc::invalid_request, why, false);
   const std::span<const std::byte> stored = w.encoder->stored();
-  if (failure f = places_.write(chunk, stored)) return f;
+  if (failure f = writer_->write(chunk, stored)) return f;
   counters.add(&io_stats::device_writes, 1);
   counters.add(&io_stats::device_bytes_written, stored.size());
   decoded_.put(key_of(chunk), holds);
@@ -153,7 +153,7 @@ failure chunk_source::sync() {
   const lock_guard lock(sync_mutex_);
   counters.add(&io_stats::syncs, 1);
   // The kernel tells a failure once: what it was for may be lost, whatever a later sync says.
-  if (!sync_failed_) sync_failed_ = places_.sync();
+  if (!sync_failed_) sync_failed_ = writer_->sync();
   return sync_failed_;
 }
 
@@ -186,23 +186,13 @@ failure chunk_source::get_now(std::uint64_t chunk, chunk_worker& w, decoded_chun
 }
 
 failure chunk_source::decode(std::uint64_t chunk, chunk_decoder& d, std::span<std::byte> to) {
-  const stored_chunks::stored found = places_.read(chunk, d);
+  const stored_chunks::stored found = places_->read(chunk, d);
   if (found.why) return found.why;
   if (found.bytes == 0) return fill(to), failure{};
   counters.add(&io_stats::device_reads, 1);
   counters.add(&io_stats::device_bytes_read, found.bytes);
   const std::string why = d.decode(found.filter_mask, to);
-  return why.empty() ? failure{} : places_.failed(chunk, errc::corrupt, why);
-}
-
-void chunk_source::fill(std::span<std::byte> to, std::uint64_t in_chunk) const {
-  const std::vector<std::byte>& one = chunks_.fill;
-  if (one.empty()) return static_cast<void>(std::memset(to.data(), 0, to.size()));
-  for (std::size_t at = 0, from = in_chunk % one.size(); at < to.size(); from = 0) {
-    const std::size_t n = std::min(one.size() - from, to.size() - at);
-    std::memcpy(to.data() + at, one.data() + from, n);
-    at += n;
-  }
+  return why.empty() ? failure{} : places_->failed(chunk, errc::corrupt, why);
 }
 
 }  // namespace ooc::storage

@@ -18,14 +18,14 @@
 #include <vector>
 
 #include "oocarray/error.hpp"
-#include "oocarray/file_chunks.hpp"
 #include "storage/chunked/changed_chunks.hpp"
 #include "storage/chunked/chunk_buffers.hpp"
 #include "storage/chunked/chunk_decoder.hpp"
 #include "storage/chunked/chunk_encoder.hpp"
-#include "storage/chunked/chunk_grid.hpp"
+#include "storage/chunked/chunked_dataset.hpp"
 #include "storage/chunked/decoded_chunks.hpp"
 #include "storage/chunked/stored_chunks.hpp"
+#include "storage/layout/fill_pattern.hpp"
 #include "storage/service/node_counters.hpp"
 
 namespace ooc::storage {
@@ -45,15 +45,15 @@ struct chunk_memory {
 
 class chunk_source {
  public:
-  /// `name`: of file and dataset, for messages.  Where half of the budget is not enough for a thread and its chunks,
-  /// throws usage_error (errc::budget_too_small), which names the least that is.
-  chunk_source(std::shared_ptr<const plain_file> file, chunk_grid grid, file_chunks chunks, std::uint32_t element_size,
-               std::uint64_t budget, const std::string& name);
+  /// Where half of the budget is not enough for a thread and its chunks, throws usage_error (errc::budget_too_small),
+  /// which names the least that is.
+  chunk_source(std::shared_ptr<const chunked_dataset> d, std::unique_ptr<const stored_chunks> stored,
+               std::uint64_t budget);
 
   const chunk_grid& grid() const noexcept { return grid_; }
   const chunk_memory& memory() const noexcept { return memory_; }
   chunk_worker worker() const;
-  bool writable() const noexcept { return changed_.has_value(); }
+  bool writable() const noexcept { return writer_ != nullptr; }
 
   /// Has `use` called with the chunk: now, or later by another thread that is decoding it.  Null: it was never written.
   /// `use` returns its failure, and `done` is called with the first one.  Throws std::bad_alloc, and has nothing called
@@ -77,17 +77,19 @@ class chunk_source {
   void forget() noexcept { age_.fetch_add(1, std::memory_order_relaxed); }
 
   /// Gives bytes of a chunk that was never written, the first of which is `in_chunk`, their values.
-  void fill(std::span<std::byte> to, std::uint64_t in_chunk = 0) const;
+  void fill(std::span<std::byte> to, std::uint64_t in_chunk = 0) const {
+    fill_with(dataset_->chunks.fill, in_chunk, to);
+  }
 
   failure no_memory(std::uint64_t chunk) const {
-    return places_.failed(chunk, {ENOMEM, std::generic_category()},
-                          "cannot be read or written: there is no memory for it");
+    return places_->failed(chunk, {ENOMEM, std::generic_category()},
+                           "cannot be read or written: there is no memory for it");
   }
 
   node_counters counters;
 
  private:
-  chunk_memory memory_for(std::uint64_t budget, const std::string& name) const;
+  chunk_memory memory_for(std::uint64_t budget) const;
   void get(std::uint64_t chunk, chunk_worker& w, decoded_chunks::user use);
   /// Where nobody else decodes it meanwhile.
   failure get_now(std::uint64_t chunk, chunk_worker& w, decoded_chunks::bytes& found);
@@ -101,11 +103,10 @@ class chunk_source {
     return age_.load(std::memory_order_relaxed) * grid_.chunks() + chunk;
   }
 
-  const chunk_grid grid_;
-  const file_chunks chunks_;
-  const std::uint32_t element_size_;
-  const stored_chunks places_;
-  const bool writable_;
+  const std::shared_ptr<const chunked_dataset> dataset_;
+  const chunk_grid& grid_;  // of dataset_
+  const std::unique_ptr<const stored_chunks> places_;
+  const chunk_writer* const writer_;
   const chunk_memory memory_;
   chunk_buffers buffers_;
   decoded_chunks decoded_;

@@ -15,10 +15,8 @@
 #include "storage/base/job_threads.hpp"
 #include "storage/base/notice.hpp"
 #include "storage/base/refuse.hpp"
-#include "storage/chunked/chunk_decoder.hpp"
 #include "storage/chunked/chunk_grid.hpp"
-#include "storage/chunked/decoded_chunks.hpp"
-#include "storage/chunked/stored_chunks.hpp"
+#include "storage/chunked/chunks_in_files.hpp"
 #include "storage/layout/regions.hpp"
 #include "storage/service/node_counters.hpp"
 
@@ -175,6 +173,10 @@ void check_writable(const file_chunks& c, const std::string& what) {
 
 }  // namespace
 
+std::shared_ptr<io_service> make_chunked_node(std::string name, std::shared_ptr<chunk_source> source) {
+  return std::make_shared<chunked_node>(std::move(name), std::move(source));
+}
+
 std::shared_ptr<io_service> make_chunked_node(std::shared_ptr<const plain_file> file, const array_description& array,
                                               file_chunks chunks, std::uint64_t budget) {
   const std::string path = file->path, what = path + "', dataset '" + chunks.dataset;
@@ -192,9 +194,10 @@ std::shared_ptr<io_service> make_chunked_node(std::shared_ptr<const plain_file> 
   for (std::size_t d = 0; d < order.size(); ++d)
     if (order.size() != extents.size() || order[d] != d)
       refuse(errc::invalid_request, what, "the order of its dimensions does not name each of them once");
-  return std::make_shared<chunked_node>(
-      path, std::make_shared<chunk_source>(std::move(file), chunk_grid(array.extents, extents, array.element_size),
-                                           std::move(chunks), array.element_size, budget, what));
+  const auto d = std::make_shared<const chunked_dataset>(chunked_dataset{
+      what, chunk_grid(array.extents, extents, array.element_size), std::move(chunks), array.element_size});
+  auto stored = std::make_unique<chunks_in_files>(std::move(file), d);
+  return make_chunked_node(path, std::make_shared<chunk_source>(d, std::move(stored), budget));
 }
 
 }  // namespace ooc::storage

@@ -69,6 +69,7 @@ entry call_runner::run(const calls::open& q, const transacted& t) const {
   const std::string path = t.walk.path_of(q.where, n);
   t.walk.require(n, q.write ? may_read | may_write : may_read, path, q.write ? "write it" : "read it");
   entry e = read_entry(t.c, n.id, path);
+  if (q.write) require_unpacked(e, name);
   if (!q.write) look_back(t.c, e);
   if (q.unfinished) return e;
   query marked(t.c, "SELECT in_progress FROM entry WHERE id = ?", n.id);

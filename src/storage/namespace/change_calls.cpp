@@ -73,14 +73,14 @@ void note_change(sqlite::connection& c, file_id id) {
 
 bool call_runner::run(const calls::set_size& q, const transacted& t) const {
   if (q.size > greatest_size || q.reserved > greatest_size) refuse(EINVAL, "a file has at most 2^63 - 1 bytes");
-  const std::uint64_t reserved = q.reserved <= q.size ? 0 : q.reserved;
   const std::uint64_t now = generation_of(t.c, q.id);
   if (q.generation != 0 && now > q.generation) return false;
   require_writer(t, q.id, "change its size");
-  if (const entry e = read_entry(t.c, q.id, {});
-      e.array.extents.empty() && std::max(q.size, reserved) < allocated_size(e))
-    note_cut(t.c, q.id);
-  if (reserved != 0) use_feature(t.c, feature_reserved);
+  const entry e = read_entry(t.c, q.id, {});
+  if (q.size != e.size) require_unpacked(e, "file number " + std::to_string(q.id));
+  const std::uint64_t reserved = e.codec.empty() && q.reserved <= q.size ? 0 : q.reserved;
+  if (e.array.extents.empty() && std::max(q.size, reserved) < allocated_size(e)) note_cut(t.c, q.id);
+  if (reserved > q.size) use_feature(t.c, feature_reserved);
   sqlite::run(t.c,
               "UPDATE entry SET size = ?, extents = ?, changed_ns = ?, generation = ?, reserved = ?"
               " WHERE id = ?",

@@ -28,9 +28,10 @@ constexpr std::size_t max_attributes = std::size_t{4} << 20;                    
   "e.id, e.kind, e.owner, e.grp, e.mode, e.created_ns, e.changed_ns, e.size, e.sn, e.nn, "    \
   "e.sf, e.sparse, e.fill, e.element_type, e.element_size, e.extents, e.max_extent, e.tile, " \
   "e.generation, e.target, e.device, e.data_changed_ns, e.data_read_ns, e.reserved, "         \
-  "e.stripe_map, "                                                                            \
+  "e.stripe_map, e.codec, "                                                                   \
   "e.made + (SELECT count(*) FROM link WHERE link.entry = e.id)"
 #define OOC_ENTRY_COLUMNS_AND(name) OOC_ENTRY_COLUMNS ", " name
+constexpr int shown_name = 27;  // of the column behind those
 // Those in a folder: by their own names, and by further ones.
 #define OOC_NAMED_IN_FOLDER \
   "SELECT " OOC_ENTRY_COLUMNS_AND("e.name AS shown")                                         \
@@ -78,7 +79,8 @@ entry entry_from(sqlite::connection& c, const query& q) {
   e.data_read_ns = q.integer(22);
   e.reserved = q.unsigned_integer(23);
   e.nodes = nodes_from_column(q.blob(24));
-  e.names = static_cast<std::uint32_t>(q.integer(25));
+  e.codec = q.text(25);
+  e.names = static_cast<std::uint32_t>(q.integer(26));
   return e;
 }
 
@@ -192,7 +194,7 @@ std::vector<entry> read_folder(sqlite::connection& c, file_id folder, const std:
     query q(c, OOC_NAMED_IN_FOLDER, folder, std::string_view());
     while (q.next()) {
       entries.push_back(entry_from(c, q));
-      entries.back().path = q.text(26);
+      entries.back().path = q.text(shown_name);
     }
   }
   {
@@ -229,7 +231,7 @@ folder_part read_folder_part(sqlite::connection& c, file_id folder, const std::s
       break;
     }
     entry& e = part.entries.emplace_back(entry_from(c, q));
-    e.path = q.text(26);
+    e.path = q.text(shown_name);
     read_attributes(c, e);
     if (commits) as_of_last_commit(c, e);
     bytes += e.path.size() + e.fill.size() + 200;

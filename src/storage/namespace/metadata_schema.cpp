@@ -144,7 +144,7 @@ std::string unknown_features(const std::string& features) {
   std::string unknown;
   for (const std::string& one : parts_of(features))
     if (one != feature_links && one != feature_kinds && one != feature_reserved && one != feature_max_extents &&
-        one != feature_commits && one != feature_stripe_map)
+        one != feature_commits && one != feature_stripe_map && one != feature_packed)
       unknown += (unknown.empty() ? "" : ",") + one;
   return unknown;
 }

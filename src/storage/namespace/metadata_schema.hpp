@@ -25,6 +25,7 @@ inline constexpr const char* feature_kinds = "kinds";              // entries th
 inline constexpr const char* feature_reserved = "reserved";        // stripe objects longer than the size
 inline constexpr const char* feature_max_extents = "max_extents";  // the table `growth` is in use
 inline constexpr const char* feature_commits = "commits";          // the table `last_commit` is in use
+inline constexpr const char* feature_packed = "packed";            // the column `codec` is in use
 inline constexpr const char* feature_stripe_map = "stripe_map";    // files may say which nodes they lie on
 
 /// Inside the transaction that first does so: the store has this feature from now on.

@@ -36,6 +36,9 @@ void check_striping(const std::string& name, const ooc::striping& s) {
 void check_new_file(const std::string& name, const new_file& f) {
   if (f.size > max_size) refuse(EINVAL, name + ": a file has at most 2^63 - 1 bytes");
   check_striping(name, f.striping);
+  if (!f.codec.empty() && (f.commits || f.finished || f.array.extents.empty() || f.packed > f.size))
+    refuse(EINVAL, name + ": only an array without commits is packed, and to less than it has");
+  if (f.codec.empty() && f.packed != 0) refuse(EINVAL, name + ": it is not packed, and has no other size for that");
   if (f.fill.size() > max_fill) refuse(EINVAL, name + ": the fill value is longer than 64 KiB");
   if (f.array.extents.size() > max_dimensions)
     refuse(EINVAL, name + ": an array has at most " + std::to_string(max_dimensions) + " dimensions");
@@ -95,15 +98,17 @@ entry call_runner::run(const calls::create& q, const transacted& t) const {
   ooc::striping s = f.striping;
   node_list nodes = f.nodes;
   choose_nodes(t.c, name, s, nodes);
-  sqlite::run(t.c,
-              "INSERT INTO entry (parent, name, kind, made, owner, grp, mode, created_ns, changed_ns, size,"
-              " sn, nn, sf, sparse, fill, element_type, element_size, extents, max_extent, tile, stripe_map)"
-              " VALUES (?, ?, 2, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-              p.parent.id, p.name, f.finished, who_.uid, who_.gid, masked(f.mode), now, now, f.size, s.sn, s.nn, s.sf,
-              f.sparse, f.fill, f.array.element_type, f.array.element_size, numbers_to_text(f.array.extents),
-              max_extent_column(f.array), numbers_to_text(f.array.tile), map_column(t.c, nodes));
+  sqlite::run(
+      t.c,
+      "INSERT INTO entry (parent, name, kind, made, owner, grp, mode, created_ns, changed_ns, size,"
+      " sn, nn, sf, sparse, fill, element_type, element_size, extents, max_extent, tile, stripe_map, codec, reserved)"
+      " VALUES (?, ?, 2, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      p.parent.id, p.name, f.finished, who_.uid, who_.gid, masked(f.mode), now, now, f.size, s.sn, s.nn, s.sf, f.sparse,
+      f.fill, f.array.element_type, f.array.element_size, numbers_to_text(f.array.extents), max_extent_column(f.array),
+      numbers_to_text(f.array.tile), map_column(t.c, nodes), f.codec, f.packed);
   const auto id = static_cast<file_id>(t.c.last_insert_id());
   put_growth(t.c, id, f.array);
+  if (!f.codec.empty()) use_feature(t.c, feature_packed);
   if (f.commits) begin_commits(t.c, id, f.commit);
   for (const auto& [key, value] : f.attributes) put_attribute(t.c, id, key, value, shown(q.where));
   if (!f.finished) give_to_caller(t.c, id);

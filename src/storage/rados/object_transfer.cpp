@@ -1,6 +1,7 @@
 #include "storage/rados/object_transfer.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <functional>
@@ -154,6 +155,13 @@ void check_for_cut(const rados_node_ptr& node, const shape_ptr& file, std::uint6
       });
 }
 
+/// After a read of objects that are not there: they were never written, or went with their file.
+void check_for_removal(const rados_node_ptr& node, const shape_ptr& file, const completion& done) {
+  read_file_object(*node->pool, file->id, described(io_kind::read, *file), [node, file, done](int rc, auto&) {
+    done(rc < 0 ? node->failed(io_kind::read, *file, rc, rc == -ENOENT ? "which has been removed" : "") : failure{});
+  });
+}
+
 }  // namespace
 
 std::string described(io_kind kind, const file_shape& f) { return "the " + name_of(kind) + " of '" + f.name + "'"; }
@@ -171,7 +179,12 @@ void read_regions(const rados_node_ptr& node, const shape_ptr& file, const std::
   const std::uint64_t object = object_bytes(file->striping.sf);
   std::vector<object_runs> all = by_object(regions, object, max_sieved_gap);
   if (all.empty()) return done({});
-  const auto counter = std::make_shared<completion_counter>(all.size(), std::move(done));
+  const auto any_missing = std::make_shared<std::atomic<bool>>(false);
+  const auto when_read = [node, file, any_missing, done = std::move(done)](const failure& f) {
+    if (f || !*any_missing || file->at_commit) return done(f);
+    check_for_removal(node, file, done);
+  };
+  const auto counter = std::make_shared<completion_counter>(all.size(), when_read);
   for (object_runs& one : all) try {
       const auto o = std::make_shared<object_runs>(std::move(one));
       for (run& r : o->runs)
@@ -184,8 +197,9 @@ void read_regions(const rados_node_ptr& node, const shape_ptr& file, const std::
               calls.read_op_read(op, r.begin, r.end - r.begin, reinterpret_cast<char*>(to), &r.got, &r.result);
             }
           },
-          [node, file, o, memory, object, counter](int rc) {
+          [node, file, o, memory, object, counter, any_missing](int rc) {
             const bool missing = rc == -ENOENT;
+            if (missing) *any_missing = true;
             for (run& r : o->runs) {
               if (missing) r.got = 0;
               if (!missing && rc >= 0 && r.result < 0) rc = r.result;

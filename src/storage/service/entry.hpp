@@ -53,8 +53,11 @@ struct entry {
   std::uint64_t device = 0;          ///< devices only
   std::uint64_t size = 0;            ///< bytes; files only
   std::uint64_t reserved = 0;        ///< bytes that the stripe objects have room for, where that is more
-  ooc::striping striping;            ///< files only
-  node_list nodes;                   ///< files only: where the stripe objects are
+  /// How the file is packed (chunked/packed_codec.hpp); empty: it is not.  Else its stripe objects hold a packed file
+  /// of `reserved` bytes, and it is only read.
+  std::string codec;
+  ooc::striping striping;  ///< files only
+  node_list nodes;         ///< files only: where the stripe objects are
   bool sparse = false;
   std::uint64_t generation = 0;  ///< counts openings for writing; files only
   std::uint64_t cuts = 0;        ///< 1, and one more for each time that a file was cut off; 0: not known
@@ -72,8 +75,19 @@ struct entry {
   capability_ptr capability;  ///< for the nodes: what the asker may do with a file; see io_service
 };
 
-/// Bytes of a file that its stripe objects have: it may be visible up to there without asking them.
-inline std::uint64_t allocated_size(const entry& e) { return e.reserved > e.size ? e.reserved : e.size; }
+/// Bytes of a file that its stripe objects have: one that is not packed may be visible up to there without asking them.
+inline std::uint64_t allocated_size(const entry& e) {
+  return e.reserved > e.size || !e.codec.empty() ? e.reserved : e.size;
+}
+
+/// Throws EROFS for a file that is packed.  `name`: for the message; empty: its path.
+void require_unpacked(const entry& e, std::string name = {});
+
+/// Whether no space is reserved for its stripe objects.  What a packed file will have is not known when it is made.
+inline bool has_sparse_objects(const entry& e) { return e.sparse || !e.codec.empty(); }
+
+/// Bytes that its stripe objects have of the file, or of the packed one.
+inline std::uint64_t object_bytes(const entry& e) { return e.codec.empty() ? e.size : e.reserved; }
 
 /// Whether a file that grows from `before` to `after` bytes gets stripe objects on nodes where it had none.
 inline bool has_new_objects(const striping& s, std::uint64_t before, std::uint64_t after) {
@@ -82,8 +96,10 @@ inline bool has_new_objects(const striping& s, std::uint64_t before, std::uint64
   return false;
 }
 
-/// Bytes of a file without tiles that are not part of its array (array_description::max_extents).
+/// Bytes that a file takes: packed ones, or all without tiles that are no part of its array
+/// (array_description::max_extents).
 inline std::uint64_t stored_size(const entry& e) {
+  if (!e.codec.empty()) return e.reserved;
   return has_reserved_grid(e.array) ? array_stored_bytes(e.array) : e.size;
 }
 

@@ -3,23 +3,10 @@
 #include <system_error>
 #include <utility>
 
-#include "storage/service/generations.hpp"
 #include "storage/service/removals.hpp"
 #include "storage/service/store_core.hpp"
 
 namespace ooc::storage {
-
-opened_file end_writes(store_core& store, entry e) {
-  for (;;) {
-    e = with_next_generation(store, std::move(e));
-    auto shape = std::make_shared<file_shape>(store.opened(e).file->shape());
-    shape->cut = true;
-    const failure f = striped_file(std::move(shape), store.nodes()).advance_objects();
-    if (!f) return store.opened(std::move(e));
-    const entry before = std::exchange(e, store.metadata().find(e.id));
-    require_changed(before, e, f);  // others have opened it for writing meanwhile
-  }
-}
 
 void take_over(store_core& store, const opened_file& made, const entry& of) {
   entry as = made.meta;

@@ -1,6 +1,5 @@
-// A file that gets other stripe objects: another file takes its place (docs/disk-format.md, "Moves").
-//
-//     claim to write it alone, and lock_size(); end_writes(); copy to a file that is made; take_over()
+// A file that gets other stripe objects: another file takes its place (docs/disk-format.md, "Moves").  file_move.hpp
+// keeps it as it is until then.
 //
 // Any thread may call.
 #pragma once
@@ -18,15 +17,9 @@ class store_core;
 struct entry;
 struct opened_file;
 
-/// The file of `e` gets a new generation, and nodes refuse (errc::cut_off) writes of who has it open: they go on by
-/// after_cut(), when the caller lets go of the lock of its size.  Who opens it for writing from now on is not kept
-/// from that, and the file cannot be taken over then.  The caller holds lock_size().
-opened_file end_writes(store_core& store, entry e);
-
 /// The file `made`, which is made (or committed) and whole, takes the place of `of` (metadata_service::take_over),
-/// whose stripe objects are removed.  The caller holds a claim to write `of` alone, and `of` is as end_writes() has
-/// returned it; errc::conflict where somebody has opened it for writing since, and then nothing is done.  Who has `of`
-/// open for reading reads on from `made`.
+/// whose stripe objects are removed.  `of` is as a file_move that lives has it; errc::conflict where somebody has
+/// opened it for writing since, and then nothing is done.  Who has `of` open for reading reads on from `made`.
 void take_over(store_core& store, const opened_file& made, const entry& of);
 
 /// A file that is open, as far as it needs to be known to find it again.

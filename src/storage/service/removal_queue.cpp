@@ -27,7 +27,7 @@ void removal_queue::add(entry e) {
   const lock_guard lock(mutex_);
   thread_->wake();
   if (waiting_.empty()) due_ = ticker::clock::now() + gathering;
-  bytes_ += std::max(e.size, e.reserved);
+  bytes_ += allocated_size(e);
   hurry_ = hurry_ || bytes_ >= most_bytes;
   waiting_.push_back(std::move(e));
   ++added_;

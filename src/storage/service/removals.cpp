@@ -57,4 +57,12 @@ std::vector<entry> remove_files(store_core& store, std::vector<entry> files) {
   return failed;
 }
 
+void sweep(store_core& store) {
+  const std::vector<file_id> dead = store.metadata().dead();
+  // The process that removed them may have died before that was durable.
+  if (!dead.empty()) store.metadata().sync();
+  // If a node cannot be reached the entry stays among the dead and a later sweep tries again.
+  for (const file_id id : dead) (void)remove_everywhere(store, id);
+}
+
 }  // namespace ooc::storage

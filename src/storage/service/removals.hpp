@@ -16,4 +16,8 @@ failure remove_everywhere(store_core& store, file_id id);
 /// Removes the stripe objects of files that have lost their last name, and returns those that could not be removed.
 std::vector<entry> remove_files(store_core& store, std::vector<entry> files);
 
+/// Removes the stripe objects of files that were removed or never committed by processes that have died.
+/// Stripe objects that cannot be removed now are left for the next sweep.
+void sweep(store_core& store);
+
 }  // namespace ooc::storage

@@ -55,6 +55,7 @@ void require_no_array(const entry& e, std::uint64_t end) {
 // last write of those whose claims have ended.
 opened_file opened_as(store_core& store, entry e, open_mode mode, const claim_taker& claim) {
   metadata_service& metadata = store.metadata();
+  if (mode == open_mode::read_write) require_unpacked(e);
   if (mode == open_mode::read_write && e.commit && !claim.knows_commits)
     refuse(errc::invalid_request, e.path,
            "an array with commits is written as an array only (ooc::open); copy it to one without to write its file");
@@ -64,7 +65,11 @@ opened_file opened_as(store_core& store, entry e, open_mode mode, const claim_ta
   // Before the claim others may have changed it, or given back what they had reserved.
   if (taken == claim_taker::result::waited || (taken != claim_taker::result::none && e.reserved > e.size))
     e = metadata.find(e.id, mode == open_mode::read);
-  if (mode == open_mode::read) return store.opened(std::move(e));
+  if (mode == open_mode::read) {
+    opened_file f = store.opened(std::move(e));
+    if (f.file->unpacked()) (void)f.file->unpacked()->memory();  // refuses what this build cannot unpack
+    return f;
+  }
   for (const file_id id : e.left_behind) throw_if(remove_everywhere(store, id));
   e.left_behind.clear();
   const bool alone = claim.alone || e.commit;
@@ -116,12 +121,14 @@ failure while_locked(store_core& store, entry& e, std::uint64_t wanted, F resize
 }  // namespace
 
 store_core::store_core(std::string url, std::string uuid, std::shared_ptr<metadata_service> metadata,
-                       striped_file::nodes nodes, std::uint64_t client, store_nodes::source further)
+                       striped_file::nodes nodes, std::uint64_t client, unpacked_node_maker unpack,
+                       store_nodes::source further)
     : url_(std::move(url)),
       uuid_(std::move(uuid)),
       metadata_(std::move(metadata)),
       nodes_(std::move(nodes), std::move(further)),
       client_(client),
+      unpacked_(std::move(unpack)),
       removals_([this](std::vector<entry> gone) { return remove_files(*this, std::move(gone)); }) {}
 
 store_core::~store_core() {
@@ -146,7 +153,7 @@ opened_file store_core::opened(entry e) const {
   shape->striping = e.striping;
   shape->nodes = std::move(list);
   shape->size = allocated_size(e);
-  shape->sparse = e.sparse;
+  shape->sparse = has_sparse_objects(e);
   shape->fill = e.fill;
   shape->name = e.path;
   shape->capability = e.capability;
@@ -161,15 +168,19 @@ opened_file store_core::opened(entry e) const {
   }
   shape->permissions = {e.owner, e.group, e.mode};
   striped_file::finder find;
-  // In a store of one node there is no other place.
-  if (!e.in_place && nodes_.may_be_several())
+  if (!e.in_place)
     find = [weak = weak_from_this(), known = moved_file(e)](auto found) {
       if (const auto self = weak.lock())
         self->moved_.find([self, known] { return known.place_in(*self); }, std::move(found));
       else
         found(nullptr);
     };
-  auto file = std::make_shared<const striped_file>(std::move(shape), std::move(nodes), client_, std::move(find));
+  std::shared_ptr<unpacked_file> unpacked;
+  if (!e.codec.empty())
+    unpacked =
+        unpacked_.find(e, [&, &all = nodes] { return std::make_shared<const striped_file>(shape, all, client_); });
+  auto file = std::make_shared<const striped_file>(std::move(shape), std::move(nodes), client_, std::move(find),
+                                                   std::move(unpacked));
   return {std::move(e), std::move(file)};
 }
 
@@ -312,8 +323,9 @@ void store_core::replace(std::string_view from, std::string_view to) {
 opened_file store_core::resize_locked(size_lock& lock, const entry& now, std::uint64_t size,
                                       const std::vector<std::uint64_t>& extents, std::uint64_t reserved) {
   if (size > max_size) refuse(errc::invalid_request, now.path, "a file has at most 2^63 - 1 bytes");
-  reserved = reserved > size ? std::min(reserved, max_size) : 0;
-  const std::uint64_t had = allocated_size(now), wanted = std::max(size, reserved);
+  const bool packed = !now.codec.empty();
+  if (!packed) reserved = reserved > size ? std::min(reserved, max_size) : 0;
+  const std::uint64_t had = allocated_size(now), wanted = packed ? reserved : std::max(size, reserved);
   entry next = now;
   next.size = size;
   next.reserved = reserved;
@@ -381,8 +393,15 @@ opened_file store_core::resize_locked(size_lock& lock, const entry& now, std::ui
 opened_file store_core::resize(const opened_file& f, std::uint64_t size, const std::vector<std::uint64_t>& extents) {
   const auto lock = lock_size(*this, f.meta.id);
   const entry now = found_again(*this, f.meta).meta;
+  require_unpacked(now);
   // A growth leaves others what they have reserved.
   return resize_locked(*lock, now, size, extents, size > now.size ? now.reserved : 0);
+}
+
+opened_file store_core::set_packed(const opened_file& f, std::uint64_t bytes) {
+  const auto lock = lock_size(*this, f.meta.id);
+  const entry now = found_again(*this, f.meta).meta;
+  return resize_locked(*lock, now, now.size, now.array.extents, bytes);
 }
 
 opened_file store_core::grow(const opened_file& f, std::uint64_t size, std::uint64_t reserved) {
@@ -491,14 +510,6 @@ void store_core::sync_entry(const opened_file& f) {
       throw;
   }
   metadata_->sync();
-}
-
-void store_core::sweep() {
-  const std::vector<file_id> dead = metadata_->dead();
-  // The process that removed them may have died before that was durable.
-  if (!dead.empty()) metadata_->sync();
-  // If a node cannot be reached the entry stays among the dead and a later sweep tries again.
-  for (const file_id id : dead) (void)remove_everywhere(*this, id);
 }
 
 opened_file after_cut(store_core& store, const opened_file& f) {

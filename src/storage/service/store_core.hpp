@@ -42,9 +42,9 @@ struct claim_taker {
 class store_core : public std::enable_shared_from_this<store_core> {
  public:
   /// `client`: a number that others who open the store do not have, see first_of_client().  `further`: as store_nodes
-  /// has it.
+  /// has it.  `unpack`: empty where no file is packed.
   store_core(std::string url, std::string uuid, std::shared_ptr<metadata_service> metadata, striped_file::nodes nodes,
-             std::uint64_t client = 0, store_nodes::source further = {});
+             std::uint64_t client = 0, unpacked_node_maker unpack = {}, store_nodes::source further = {});
   ~store_core();
   store_core(const store_core&) = delete;
   store_core& operator=(const store_core&) = delete;
@@ -92,6 +92,8 @@ class store_core : public std::enable_shared_from_this<store_core> {
   /// several processes happen one after another.  A growth leaves what is reserved.  Where a file that is no array is
   /// cut off, nodes refuse (errc::cut_off) further writes as of before, see after_cut().
   opened_file resize(const opened_file& f, std::uint64_t size, const std::vector<std::uint64_t>& extents);
+  /// The stripe objects of a packed file, which have more, keep the first `bytes`.
+  opened_file set_packed(const opened_file& f, std::uint64_t bytes);
   /// Makes the file at least `size` bytes long: where another process has made it longer, that
   /// stays.  Refuses the file of an array.  Where its stripe objects are too short for that, they are given `reserved`
   /// bytes if that is more, under the conditions of reserve().  Returns it as it then is.
@@ -113,9 +115,6 @@ class store_core : public std::enable_shared_from_this<store_core> {
   void sync(const opened_file& f);
   /// The second half of that, for who has synced the stripe objects, or has had another rank do it.
   void sync_entry(const opened_file& f);
-  /// Removes the stripe objects of files that were removed or never committed by processes that have died.
-  /// Stripe objects that cannot be removed now are left for the next sweep.
-  void sweep();
 
   /// Throws usage_error (errc::busy) in a child of the process that has opened the store, which has none of its
   /// threads.
@@ -139,6 +138,7 @@ class store_core : public std::enable_shared_from_this<store_core> {
   store_nodes nodes_;
   std::uint64_t client_;
   file_finder moved_;
+  unpacked_files unpacked_;
   removal_queue removals_;  // last: it uses the others to its end
 };
 

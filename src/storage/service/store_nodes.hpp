@@ -32,9 +32,6 @@ class store_nodes {
   /// of this store.
   nodes_of_file of(const entry& e) const OOC_EXCLUDES(mutex_);
 
-  /// False: a file can be nowhere else than where it is.
-  bool may_be_several() const noexcept { return opened_with_ > 1 || further_; }
-
  private:
   const std::size_t opened_with_;
   const source further_;

@@ -189,14 +189,16 @@ failure was_moved(const file_shape& shape) {
 
 }  // namespace
 
-striped_file::striped_file(shape_ptr shape, nodes all, std::uint64_t client, finder find)
+striped_file::striped_file(shape_ptr shape, nodes all, std::uint64_t client, finder find,
+                           std::shared_ptr<unpacked_file> unpacked)
     : shape_(std::move(shape)),
       all_(std::move(all)),
       client_(client),
-      moved_(find ? std::make_shared<moved_place>(std::move(find)) : nullptr) {}
+      moved_(find ? std::make_shared<moved_place>(std::move(find)) : nullptr),
+      unpacked_(std::move(unpacked)) {}
 
-completion striped_file::looking_elsewhere(std::function<void(const striped_file&, completion)> repeat,
-                                           completion done) const {
+template <class Repeat>
+completion striped_file::looking_elsewhere(Repeat repeat, completion done) const {
   return [moved = moved_, repeat = std::move(repeat), done = std::move(done)](const failure& f) {
     if (!may_have_moved(f)) return done(f);
     moved_place::look(moved, [repeat, done, f](const striped_file* there) {
@@ -235,6 +237,7 @@ void striped_file::read(request_ptr r, std::byte* memory, completion done) const
 }
 
 void striped_file::read_here(request_ptr r, std::byte* memory, completion done) const {
+  if (unpacked_) return unpacked_->read(std::move(r), memory, std::move(done));
   if (const failure f = past_end(*r, *shape_, "reading")) return done(f);
   if (const auto only = only_stripe_index_of(*r, shape_->striping))
     return node(*only).read(shape_, *only, std::move(r), memory, std::move(done));
@@ -352,6 +355,7 @@ std::vector<std::vector<byte_interval>> striped_file::find_changes(std::uint64_t
 }
 
 std::unique_ptr<const striped_file::reader> striped_file::reader::of(const striped_file& f) {
+  if (f.unpacked_) return nullptr;
   auto r = std::make_unique<reader>();
   r->shape_ = f.shape_;
   for (std::uint32_t i = 0; i < f.shape().striping.nn; ++i) {

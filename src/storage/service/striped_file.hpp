@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "storage/service/io_service.hpp"
+#include "storage/service/unpacking.hpp"
 
 namespace ooc::storage {
 
@@ -35,7 +36,9 @@ class striped_file {
   /// `all` are the I/O nodes of the store in order; the file uses `shape->striping.nn` of them.
   /// `client`: a number that other clients do not have, see first_of_client().  `find`: what cannot be read is looked
   /// for elsewhere, once, as the file may have been moved (metadata call take_over); empty: it never is.
-  striped_file(shape_ptr shape, nodes all, std::uint64_t client = 0, finder find = {});
+  /// `unpacked`: what is read of a packed file; null: the bytes of its stripe objects.  All else is of those.
+  striped_file(shape_ptr shape, nodes all, std::uint64_t client = 0, finder find = {},
+               std::shared_ptr<unpacked_file> unpacked = {});
 
   /// Only nodes that hold a region of the request get a message.  A request that reaches past the
   /// end of the file fails with errc::invalid_request before anything is sent.
@@ -66,6 +69,9 @@ class striped_file {
     shape_ptr shape_;
     std::vector<std::shared_ptr<const immediate_reader>> nodes_;  ///< by stripe index
   };
+
+  /// Null where it is not packed.
+  const std::shared_ptr<unpacked_file>& unpacked() const noexcept { return unpacked_; }
 
   /// The distance between this process and the farthest node of the file; a node that does not answer counts as far.
   /// Waits, as above, where it is not known yet.
@@ -106,12 +112,14 @@ class striped_file {
   void write_here(request_ptr r, const std::byte* memory, completion done) const;
   void sync_here(completion done) const;
   /// `done` of a call that `repeat` makes once more where the file is now, if it fails here as it has been moved.
-  completion looking_elsewhere(std::function<void(const striped_file&, completion)> repeat, completion done) const;
+  template <class Repeat>
+  completion looking_elsewhere(Repeat repeat, completion done) const;
 
   shape_ptr shape_;
   nodes all_;
   std::uint64_t client_;
   std::shared_ptr<moved_place> moved_;  // null: it stays where it is
+  std::shared_ptr<unpacked_file> unpacked_;
   /// Once every node has said; nodes do not move while a store is open.
   mutable std::atomic<std::optional<locality>> farthest_{std::nullopt};
   mutable std::atomic<bool> settled_{false};

@@ -12,10 +12,12 @@
 
 #include "storage/base/file_access.hpp"
 #include "storage/base/refuse.hpp"
+#include "storage/chunked/packed_file.hpp"
 #include "storage/namespace/local_metadata.hpp"
 #include "storage/namespace/metadata_schema.hpp"
 #include "storage/namespace/opening_lock.hpp"
 #include "storage/node/local_node.hpp"
+#include "storage/service/removals.hpp"
 #include "storage/store/absent_node.hpp"
 #include "storage/store/network_folder.hpp"
 #include "storage/store/store_folders.hpp"
@@ -138,8 +140,8 @@ std::shared_ptr<store_core> open_local_store(const store_url& url, const store_o
                                                                                 : open_local_node(f, node));
 
   auto core = std::make_shared<store_core>(local_url(folders, own), uuid, std::move(metadata), std::move(nodes),
-                                           std::random_device{}());
-  if (!only_reads) core->sweep();
+                                           std::random_device{}(), unpacked_node);
+  if (!only_reads) sweep(*core);
   return core;
 }
 

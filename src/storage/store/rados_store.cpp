@@ -11,6 +11,7 @@
 #include "storage/base/file_access.hpp"
 #include "storage/base/mutex.hpp"
 #include "storage/base/refuse.hpp"
+#include "storage/chunked/packed_file.hpp"
 #include "storage/client/remote_metadata.hpp"
 #include "storage/namespace/local_metadata.hpp"
 #include "storage/namespace/metadata_schema.hpp"
@@ -18,6 +19,7 @@
 #include "storage/rados/rados_database.hpp"
 #include "storage/rados/rados_node.hpp"
 #include "storage/rados/rados_url.hpp"
+#include "storage/service/removals.hpp"
 #include "storage/store/remote_store.hpp"
 
 namespace ooc::storage {
@@ -55,8 +57,8 @@ std::shared_ptr<store_core> open_alone(const std::shared_ptr<rados_pool>& pool, 
   metadata->possession = mine;
   auto core = std::make_shared<store_core>(pool->where().name(), mine->store().uuid, std::move(metadata),
                                            striped_file::nodes{make_rados_node(pool->other_pool(mine->store().data))},
-                                           std::random_device{}());
-  core->sweep();
+                                           std::random_device{}(), unpacked_node);
+  sweep(*core);
   return core;
 }
 
@@ -79,10 +81,10 @@ std::shared_ptr<store_core> open_beside_others(const std::shared_ptr<rados_pool>
   // From before this process was introduced the server may have had gateways, and not shut it out.
   const cluster_info cluster = metadata->cluster();
   if (cluster.gateways) refuse_for_gateways(*pool);
-  auto core =
-      std::make_shared<store_core>(pool->where().name(), d.uuid, std::move(metadata),
-                                   striped_file::nodes{make_rados_node(pool->other_pool(d.data))}, cluster.asker);
-  core->sweep();
+  auto core = std::make_shared<store_core>(pool->where().name(), d.uuid, std::move(metadata),
+                                           striped_file::nodes{make_rados_node(pool->other_pool(d.data))},
+                                           cluster.asker, unpacked_node);
+  sweep(*core);
   return core;
 }
 

@@ -12,9 +12,11 @@
 
 #include "oocarray/error.hpp"
 #include "storage/base/refuse.hpp"
+#include "storage/chunked/packed_file.hpp"
 #include "storage/client/io_threads.hpp"
 #include "storage/client/remote_metadata.hpp"
 #include "storage/client/remote_node.hpp"
+#include "storage/service/removals.hpp"
 #include "storage/store/absent_node.hpp"
 #include "storage/store/gateways_node.hpp"
 #include "storage/wire/address.hpp"
@@ -108,14 +110,15 @@ std::shared_ptr<store_core> open_remote_store(const store_url& url, const store_
   if (info.gateways && info.nodes.empty())
     throw io_error({EPROTO, std::generic_category()}, "store '" + name + "': its metadata server names no gateway");
   const striped_file::nodes nodes = nodes_from(info, 0);
-  auto core = info.gateways ? std::make_shared<store_core>(name, info.store_uuid, metadata,
-                                                           striped_file::nodes{make_gateways_node(nodes)}, info.asker)
-                            : std::make_shared<store_core>(
-                                  name, info.store_uuid, metadata, nodes, info.asker,
-                                  [=](std::size_t known) { return nodes_from(metadata->cluster(), known); });
+  auto core =
+      info.gateways
+          ? std::make_shared<store_core>(name, info.store_uuid, metadata,
+                                         striped_file::nodes{make_gateways_node(nodes)}, info.asker, unpacked_node)
+          : std::make_shared<store_core>(name, info.store_uuid, metadata, nodes, info.asker, unpacked_node,
+                                         [=](std::size_t known) { return nodes_from(metadata->cluster(), known); });
   // Stripe objects that were left behind can wait for a node that is not there; the caller that opens the store
   // should not.
-  if (complete) core->sweep();
+  if (complete) sweep(*core);
   return core;
 }
 

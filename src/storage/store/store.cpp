@@ -37,6 +37,8 @@ store_entry described(storage::entry e) {
   for (std::size_t k = 0; k < std::min(s.extents.size(), e.array.max_extents.size()); ++k)
     s.max_extents[k] = std::max<std::size_t>(s.extents[k], e.array.max_extents[k]);
   s.fill = std::move(e.fill);
+  s.codec = std::move(e.codec);
+  if (!s.codec.empty()) s.packed_size = e.reserved;
   return s;
 }
 

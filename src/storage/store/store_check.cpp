@@ -69,8 +69,9 @@ bool is_gone(store_core& core, file_id id) {
 /// Which bytes of the file are on the node.
 std::string bytes_on(const entry& e, const running_check& r) {
   const striping& s = e.striping;
-  const std::uint64_t first = s.file_offset(r.stripe_index, 0), end = std::min(first + s.sf, e.size);
-  std::string text = "bytes [" + std::to_string(first) + ", " + std::to_string(end) + ") of the file";
+  const std::uint64_t first = s.file_offset(r.stripe_index, 0), end = std::min(first + s.sf, object_bytes(e));
+  std::string text = "bytes [" + std::to_string(first) + ", " + std::to_string(end) + ") of the " +
+                     (e.codec.empty() ? "file" : "packed file");
   if (r.bytes > s.sf)
     text += ", and as many from every " + std::to_string(s.sf * s.nn) + "th byte after " + std::to_string(first) +
             " on, " + std::to_string(r.bytes) + " in all";
@@ -97,7 +98,7 @@ void check_file(store_core& core, const entry& e, check_result& result,
   ++result.files;
   std::vector<running_check> running;
   for (std::uint32_t t = 0; t < e.striping.nn; ++t)
-    if (const std::uint64_t bytes = e.striping.object_size(t, now.meta.size); bytes != 0) {
+    if (const std::uint64_t bytes = e.striping.object_size(t, object_bytes(now.meta)); bytes != 0) {
       const std::uint32_t node = node_of(shape->striping, shape->nodes, t, nodes.size());
       running.push_back({bytes, t, node, start_verify(*nodes[node], shape, t)});
     }
@@ -164,7 +165,7 @@ check_result check_store(store_core& core, std::string_view path,
   std::vector<entry> files;
   collect(core.metadata(), path, files);
   std::uint64_t total = 0, done = 0;
-  for (const entry& e : files) total += e.size;
+  for (const entry& e : files) total += object_bytes(e);
   step(0, total);
   for (const entry& e : files) check_file(core, e, result, [&](std::uint64_t bytes) { step(done += bytes, total); });
   return result;

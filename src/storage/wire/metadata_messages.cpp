@@ -93,6 +93,7 @@ void write_entry(const entry& e, pb::Entry& m) {
   m.set_device(e.device);
   if (e.kind != entry_kind::file) return;
   m.set_reserved(e.reserved);
+  m.set_codec(e.codec);
   m.set_size(e.size);
   m.set_sn(e.striping.sn);
   m.set_nn(e.striping.nn);
@@ -132,6 +133,7 @@ entry read_entry(const pb::Entry& m) {
   e.device = m.device();
   e.size = m.size();
   e.reserved = m.reserved();
+  e.codec = m.codec();
   e.striping = {m.sn(), m.nn(), m.sf()};
   e.nodes = read_nodes(m);
   e.sparse = m.sparse();
@@ -160,6 +162,8 @@ void write_new_file(const new_file& f, pb::NewFile& m) {
   m.set_finished(f.finished);
   m.set_commits(f.commits);
   m.set_commit(f.commit);
+  m.set_codec(f.codec);
+  m.set_packed(f.packed);
   write_attributes(f.attributes, *m.mutable_attributes());
 }
 
@@ -175,6 +179,8 @@ new_file read_new_file(const pb::NewFile& m) {
   f.finished = m.finished();
   f.commits = m.commits();
   f.commit = m.commit();
+  f.codec = m.codec();
+  f.packed = m.packed();
   f.attributes = read_attributes(m.attributes());
   return f;
 }

@@ -12,6 +12,7 @@
 
 #include "oocarray/any_array.hpp"
 #include "oocarray/eigen.hpp"
+#include "oocarray/file.hpp"
 #include "support/random_source.hpp"
 #include "support/test_arrays.hpp"
 
@@ -361,4 +362,27 @@ TEST_CASE(
   CHECK(wrong == 0);
   // Each tile lies on both nodes: by itself it takes two requests.
   CHECK((s.stats() - before).read_requests < 2 * high * wide * 3 / 4);
+}
+
+TEST_CASE("an array that is removed while somebody has it open is an error where it is read, never other elements") {
+  const test_store nodes(store_kind::local);
+  const store s = nodes.handle();
+  runtime rt(blocks(nodes, 64));
+  {
+    ooc_array<double, 1> a(rt, s, "a", create, {100'000}, {.fill = 3.0, .sparse = true});
+    for (std::size_t i = 0; i < 50'000; ++i) a[i] = 1;
+    a.writeback();
+  }
+  const file f = file::open(s, "a");
+  std::vector<double> some(1000);
+  const auto read = [&](std::uint64_t first) {
+    f.read(request::contiguous(8 * first, 8 * some.size()), std::as_writable_bytes(std::span(some)));
+    return some.front();
+  };
+  CHECK(read(0) == 1);
+  CHECK(read(90'000) == 3);
+  s.remove("a");
+  s.core()->removals().finish();
+  CHECK_THROWS_AS(read(0), error);
+  CHECK_THROWS_AS(read(90'000), error);
 }

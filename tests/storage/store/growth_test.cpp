@@ -11,6 +11,7 @@
 #include "oocarray/error.hpp"
 #include "oocarray/file.hpp"
 #include "oocarray/store.hpp"
+#include "storage/service/file_move.hpp"
 #include "storage/service/file_moves.hpp"
 #include "storage/service/store_core.hpp"
 #include "storage/store/node_drain.hpp"

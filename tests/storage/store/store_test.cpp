@@ -14,6 +14,7 @@
 
 #include "oocarray/file.hpp"
 #include "storage/namespace/sqlite.hpp"
+#include "storage/service/removals.hpp"
 #include "storage/store/network_folder.hpp"
 #include "storage/store/store_folders.hpp"
 #include "storage/store/store_url.hpp"
@@ -173,10 +174,10 @@ TEST_CASE("shares that cannot be removed now are swept later") {
   s.core->removals().finish();
   CHECK(s.nodes[0]->objects().empty());
   CHECK(s.nodes[1]->objects().size() == 1);
-  s.core->sweep();
+  sweep(*s.core);
   CHECK(s.metadata->dead().size() == 1);
   s.nodes[1]->heal();
-  s.core->sweep();
+  sweep(*s.core);
   CHECK(s.nodes[1]->objects().empty());
   CHECK(s.metadata->dead().empty());
 }
@@ -232,7 +233,7 @@ TEST_CASE("what is removed and not finished is finished by who opens the store n
   core.create("a", plain(10000));
   const std::int64_t before = node->syncs();
   (void)s.metadata->remove("a");  // as one who is killed then
-  core.sweep();
+  sweep(core);
   REQUIRE(node->times.size() == 1);
   CHECK(node->times[0] > before);
   CHECK(s.metadata->dead().empty());
@@ -253,7 +254,7 @@ TEST_CASE("the sweep leaves files and those being made alone") {
   memory_store s(2);
   s.core->create("a", plain(10000));
   const opened_file made = s.core->make("b", plain(10000));
-  s.core->sweep();
+  sweep(*s.core);
   CHECK(s.nodes[0]->objects().size() == 2);
   std::vector<std::byte> bytes(10000, std::byte{5});
   CHECK_FALSE(made.file->write(request::contiguous(0, 10000), bytes.data()));

@@ -3,14 +3,14 @@
 
 #include <string>
 
-#include "base/named_path.hpp"
 #include "oocarray/error.hpp"
 
-namespace ooc::tool {
+namespace ooc::storage {
 
-/// `text` with `path` wherever it says `passing`.
+/// `text` with the last name of `path` wherever it says that of `passing`.
 inline std::string told_of(std::string text, const std::string& passing, const std::string& path) {
-  const std::string internal = last_name(passing), name = last_name(path);
+  const auto last = [](const std::string& p) { return p.substr(p.find_last_of('/') + 1); };  // npos + 1 == 0: all of it
+  const std::string internal = last(passing), name = last(path);
   for (auto at = text.find(internal); at != text.npos; at = text.find(internal, at + name.size()))
     text.replace(at, internal.size(), name);
   return text;
@@ -30,4 +30,4 @@ void under_name(const std::string& passing, const std::string& path, const F& f)
   }
 }
 
-}  // namespace ooc::tool
+}  // namespace ooc::storage

@@ -1,16 +1,25 @@
-#include "copying/unpublished_file.hpp"
+#include "storage/service/unpublished_file.hpp"
 
 #include <cstdio>
+#include <random>
 #include <utility>
 
-#include "copying/under_name.hpp"
 #include "oocarray/error.hpp"
+#include "storage/base/log.hpp"
 #include "storage/service/commits.hpp"
+#include "storage/service/under_name.hpp"
 
-namespace ooc::tool {
+namespace ooc::storage {
 
-unpublished_file::unpublished_file(storage::store_core& core, std::string path, std::string passing,
-                                   const storage::new_file& f, named when)
+std::string passing_path(const std::string& path) {
+  std::random_device random;
+  char text[40];
+  std::snprintf(text, sizeof text, ".ooc-cp-%08x%08x", random(), random());
+  return path.substr(0, path.find_last_of('/') + 1) + text;  // npos + 1 == 0: in the root
+}
+
+unpublished_file::unpublished_file(store_core& core, std::string path, std::string passing, const new_file& f,
+                                   named when)
     : core_(core), path_(std::move(path)), passing_(std::move(passing)), named_(when == named::at_once) {
   under_name(passing_, path_, [&] { file = named_ ? core_.create(passing_, f) : core_.make(passing_, f); });
 }
@@ -23,7 +32,7 @@ unpublished_file::~unpublished_file() {
     else
       core_.abandon(file);
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "ooc: what was half made cannot be removed; `ooc rm` it later: %s\n", e.what());
+    detail::log_error("what was half made of '" + path_ + "' cannot be removed; `ooc rm` it later: " + e.what());
   }
 }
 
@@ -36,7 +45,7 @@ void unpublished_file::publish(const std::map<std::string, std::string>& attribu
     if (file.meta.commit) {
       const auto claim = core_.claim_unused(file.meta, "committed");
       file = core_.refresh(file);
-      (void)storage::commit(core_, {&file, 1}, given);
+      (void)commit(core_, {&file, 1}, given);
     }
     if (passing_ != path_) {
       if (replace)
@@ -49,18 +58,18 @@ void unpublished_file::publish(const std::map<std::string, std::string>& attribu
   });
 }
 
-void unpublished_file::take_over(const storage::entry& of) {
+void unpublished_file::take_over(const entry& of) {
   under_name(passing_, path_, [&] {
     throw_if(file.file->sync());
     if (of.commit && of.commit->number != 0) {
       if (!std::exchange(named_, true)) core_.commit(file);
       const auto claim = core_.claim_unused(file.meta, "committed");
       file = core_.refresh(file);
-      (void)storage::commit(core_, {&file, 1}, of.commit->attributes);
+      (void)commit(core_, {&file, 1}, of.commit->attributes);
     }
     storage::take_over(core_, file, of);
     published_ = true;
   });
 }
 
-}  // namespace ooc::tool
+}  // namespace ooc::storage

@@ -1,4 +1,4 @@
-#include "storage/chunked/stored_chunks.hpp"
+#include "storage/chunked/chunks_in_files.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -23,29 +23,29 @@ constexpr const char* changed =
 
 }  // namespace
 
-stored_chunks::state stored_chunks::state_of(const struct stat& s) {
+chunks_in_files::state chunks_in_files::state_of(const struct stat& s) {
   return {static_cast<std::uint64_t>(s.st_size), s.st_mtim.tv_sec * std::int64_t{1'000'000'000} + s.st_mtim.tv_nsec};
 }
 
-stored_chunks::stored_chunks(std::shared_ptr<const plain_file> file, const file_chunks& c, const chunk_grid& grid)
-    : file_(std::move(file)), chunks_(c), grid_(grid) {
+chunks_in_files::chunks_in_files(std::shared_ptr<const plain_file> file, std::shared_ptr<const chunked_dataset> d)
+    : file_(std::move(file)), dataset_(std::move(d)), chunks_(dataset_->chunks), grid_(dataset_->grid) {
   struct stat s {};
   if (::fstat(file_->file.get(), &s) == 0) {
     opened_ = state_of(s);
     device_ = s.st_dev;
   }
-  if (c.files && c.files->chunks.empty()) {
-    if (!c.table.empty() || !c.files->states.empty())
+  if (chunks_.files && chunks_.files->chunks.empty()) {
+    if (!chunks_.table.empty() || !chunks_.files->states.empty())
       refuse(errc::invalid_request, file_->path,
              "chunks that are whole files have no places in them, and some are given");
-    most_stored_ = std::min<std::uint64_t>(most_packed(grid.chunk_bytes()), std::numeric_limits<std::uint32_t>::max());
+    most_stored_ = std::min<std::uint64_t>(most_packed(grid_.chunk_bytes()), std::numeric_limits<std::uint32_t>::max());
     return;
   }
   check_table();
-  for (const file_chunk& at : c.table) most_stored_ = std::max<std::uint64_t>(most_stored_, at.bytes);
+  for (const file_chunk& at : chunks_.table) most_stored_ = std::max<std::uint64_t>(most_stored_, at.bytes);
 }
 
-void stored_chunks::check_table() const {
+void chunks_in_files::check_table() const {
   const std::string what = file_->path + "', dataset '" + chunks_.dataset;
   if (chunks_.table.size() != grid_.chunks())
     refuse(errc::invalid_request, what,
@@ -71,7 +71,7 @@ void stored_chunks::check_table() const {
   }
 }
 
-std::uint64_t stored_chunks::file_number_of(std::uint64_t chunk) const {
+std::uint64_t chunks_in_files::file_number_of(std::uint64_t chunk) const {
   const std::vector<std::uint64_t> at = grid_.index_of(chunk), last = grid_.index_of(grid_.chunks() - 1);
   const std::vector<std::size_t>& in_file = chunks_.files->chunks;
   std::uint64_t n = 0;
@@ -79,7 +79,7 @@ std::uint64_t stored_chunks::file_number_of(std::uint64_t chunk) const {
   return n;
 }
 
-std::string stored_chunks::name_of(std::uint64_t chunk) const {
+std::string chunks_in_files::name_of(std::uint64_t chunk) const {
   if (!chunks_.files) return file_->path;
   const std::vector<std::uint64_t> at = grid_.index_of(chunk);
   const std::vector<std::size_t>& in_file = chunks_.files->chunks;
@@ -91,13 +91,13 @@ std::string stored_chunks::name_of(std::uint64_t chunk) const {
   return name;
 }
 
-failure stored_chunks::failed(std::uint64_t chunk, std::error_code code, const std::string& why, bool reading) const {
+failure chunks_in_files::failed(std::uint64_t chunk, std::error_code code, const std::string& why, bool reading) const {
   const std::string at = chunks_.table.empty() ? "" : " at byte " + std::to_string(chunks_.table[chunk].offset);
   return {code, (reading ? "reading '" : "writing '") + name_of(chunk) + "', dataset '" + chunks_.dataset +
                     "': chunk " + grid_.place_of(chunk) + at + " " + why};
 }
 
-stored_chunks::stored stored_chunks::read(std::uint64_t chunk, chunk_decoder& into) const {
+chunks_in_files::stored chunks_in_files::read(std::uint64_t chunk, chunk_decoder& into) const {
   if (!chunks_.files) return read_part(chunk, file_->file.get(), opened_, into);
   if (!chunks_.table.empty() && chunks_.table[chunk].bytes == 0) return {};
   const std::string name = name_of(chunk);
@@ -111,8 +111,8 @@ stored_chunks::stored stored_chunks::read(std::uint64_t chunk, chunk_decoder& in
   return read_part(chunk, fd.get(), chunks_.files->states[file_number_of(chunk)], into);
 }
 
-stored_chunks::stored stored_chunks::read_part(std::uint64_t chunk, int fd, const state& then,
-                                               chunk_decoder& into) const {
+chunks_in_files::stored chunks_in_files::read_part(std::uint64_t chunk, int fd, const state& then,
+                                                   chunk_decoder& into) const {
   const file_chunk& c = chunks_.table[chunk];
   if (c.bytes > 0) {
     const std::span<std::byte> memory = into.stored(c.bytes);
@@ -126,7 +126,7 @@ stored_chunks::stored stored_chunks::read_part(std::uint64_t chunk, int fd, cons
   return {{}, c.bytes, c.filter_mask};
 }
 
-stored_chunks::stored stored_chunks::read_whole_file(std::uint64_t chunk, int fd, chunk_decoder& into) const {
+chunks_in_files::stored chunks_in_files::read_whole_file(std::uint64_t chunk, int fd, chunk_decoder& into) const {
   struct stat s {};
   if (::fstat(fd, &s) != 0) {
     const std::error_code code(errno, std::generic_category());
@@ -146,16 +146,16 @@ stored_chunks::stored stored_chunks::read_whole_file(std::uint64_t chunk, int fd
   return {{}, is.bytes, 0};
 }
 
-bool stored_chunks::is_there(std::uint64_t chunk) const {
+bool chunks_in_files::is_there(std::uint64_t chunk) const {
   return ::access(name_of(chunk).c_str(), F_OK) == 0 || errno != ENOENT;
 }
 
-failure stored_chunks::write(std::uint64_t chunk, std::span<const std::byte> packed) const {
+failure chunks_in_files::write(std::uint64_t chunk, std::span<const std::byte> packed) const {
   const std::error_code code = write_whole_file(name_of(chunk), packed);
   return code ? failed(chunk, code, "cannot be written: " + code.message(), false) : failure{};
 }
 
-failure stored_chunks::sync() const {
+failure chunks_in_files::sync() const {
   const std::string folder = std::filesystem::path(chunks_.files->names).parent_path();
   // A file that was open before tells of failures since; one that is opened now, of those from now on.
   if (::syncfs(file_->file.get()) == 0) {
