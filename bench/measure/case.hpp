@@ -53,6 +53,7 @@ json run_algorithms(const options& o);
 json run_patterns(const options& o);
 json run_policy(const options& o);
 json run_in_place(const options& o);
+json run_packed(const options& o);
 json run_commit(const options& o);
 json run_mount(const options& o);
 json run_scale(const options& o);
@@ -71,6 +72,7 @@ inline constexpr bench_case cases[] = {
     {"algorithms", "what do the library's algorithms gain over the loops that everybody writes?", run_algorithms},
     {"patterns", "what do other access patterns cost beside a mapped file?", run_patterns},
     {"policy", "what do the pager's choices come to beside textbook replacement?", run_policy},
+    {"packed", "what does a packed array cost, or save, beside a plain one?", run_packed},
     {"in_place", "what does a file cost that is used where it lies, beside an imported one?", run_in_place},
     {"commit", "what do commits cost beside durable write-back, and beside copying everything?", run_commit},
     {"scale", "what do many clients of many servers take, and how long do they wait?", run_scale},

@@ -74,7 +74,7 @@ struct store_entry {
   std::vector<std::size_t> tile;         ///< of the file, elements; empty: row-major
   std::vector<std::size_t> max_extents;  ///< limits of the extents; see array_options
   std::vector<std::byte> fill;           ///< one element; empty: zeros
-  std::string codec;                     ///< how it is packed, as in "shuffle+zstd:3/262144"; empty: it is not
+  std::string codec;                     ///< how it is packed, as in "shuffle+zstd:3/524288"; empty: it is not
   std::uint64_t packed_size = 0;         ///< bytes that it takes then
 
   std::map<std::string, std::string> attributes;  ///< free, set by users
@@ -96,8 +96,8 @@ struct pack_options {
   std::string codec = "zstd";
   /// First the first bytes of all elements of a chunk, then the second ones, ...: what makes numbers shorter, mostly.
   bool shuffle = true;
-  /// Bytes that are packed together, and unpacked for any of them: 4 KiB to 64 MiB, less an incomplete element; 0: 256
-  /// KiB, or up to 4 MiB of a file of 32 GiB and more.
+  /// Bytes that are packed together, and unpacked for any of them: 4 KiB to 64 MiB, less an incomplete element; 0: 512
+  /// KiB, or up to 4 MiB of a file of more than 64 GiB.
   std::uint64_t chunk = 0;
   std::function<void(std::uint64_t bytes)> step{};  ///< called after each part, with its bytes
 };

@@ -43,7 +43,7 @@ class Entry:
     changed_ns: int
     attributes: Dict[str, str]  #: as texts; see `Attributes`
     last_commit: Optional[Commit]  #: of an array with commits, which is shown as of that
-    codec: str  #: how it is packed, as in "shuffle+zstd:3/262144"; empty: it is not
+    codec: str  #: how it is packed, as in "shuffle+zstd:3/524288"; empty: it is not
     packed_size: int  #: bytes that it takes then
 
     @property
@@ -146,7 +146,7 @@ class Store:
 
         `codec`: zstd (levels 1 to 22; 3), lz4 or gzip (1 to 9; 3), as in "zstd:9".  `shuffle`: first the first bytes of
         all elements of a chunk, then the second ones, which makes most numbers shorter.  `chunk`: what is packed together
-        (256 KiB, more for large arrays).
+        (512 KiB, more for large arrays).
 
         Raises ValueError for what is no array or has commits, and for a codec that is not there, Busy where somebody has it
         open for writing, PermissionError.  It is durable when this returns.

@@ -29,6 +29,8 @@ def files_of_readers(page, folder):
     """What whoever reads the page has already."""
     if page.stem == "larger-than-memory":
         np.save(folder / "big.npy", np.repeat(np.arange(2048.0)[:, None], 4096, axis=1))
+    if page.stem == "packed":
+        np.save(folder / "smooth.npy", np.repeat(np.arange(500.0)[:, None], 1000, axis=1))
     if page.stem == "hdf5":
         import h5py
         with h5py.File(folder / "era5.nc", "w") as f:

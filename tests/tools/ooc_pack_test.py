@@ -38,11 +38,11 @@ def test_arrays_are_packed_and_unpacked(shell):
     told = shell.ok("pack", "-q", "--codec", "gzip:9", "-r", "/").decode()
     assert "a: " in told and "d/b: " in told and "unpacked 3.8 MiB" in told
     is_now = described(shell, "a")
-    assert is_now["codec"] == "shuffle+gzip:9/262144" and is_now["attributes"] == {"units": "m"}
+    assert is_now["codec"] == "shuffle+gzip:9/524288" and is_now["attributes"] == {"units": "m"}
     assert sum(d["bytes"] for d in is_now["data"]) == is_now["packed_size"] < values.nbytes / 3
     (after,) = json.loads(shell.ok("du", "-s", "--json", "a"))
     assert after["bytes"] == is_now["packed_size"] and after["unpacked"] == values.nbytes
-    assert b"packed (shuffle+gzip:9/262144)" in shell.ok("ls", "-l", "a")
+    assert b"packed (shuffle+gzip:9/524288)" in shell.ok("ls", "-l", "a")
     assert b", unpacked 3.8 MiB" in shell.ok("du", "-s", "a")
     assert np.array_equal(shell.array("a"), values) and np.array_equal(shell.array("d/b"), other)
     shell.ok("verify")

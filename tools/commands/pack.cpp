@@ -64,7 +64,7 @@ int run_pack(const command& self, const std::vector<std::string>& arguments) {
                 "zstd:1 to zstd:22, lz4:1 or gzip:1 to gzip:9; otherwise zstd:3");
   line.option()("no-shuffle", "leave the bytes of elements in their order: for texts and packed records");
   line.option()("chunk", po::value<std::string>()->value_name("BYTES"),
-                "what is packed together, and unpacked for any of it; otherwise 256KiB, more for large arrays");
+                "what is packed together, and unpacked for any of it; otherwise 512KiB, more for large arrays");
   line.option()("quiet,q", "no progress bar");
   line.positional("PATH", true);
   if (!line.parse(arguments)) return success;

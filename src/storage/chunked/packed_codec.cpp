@@ -47,9 +47,10 @@ std::optional<std::pair<codec, int>> parsed(std::string_view text) {
   return std::pair(*c, static_cast<int>(*level));
 }
 
-/// 256 KiB, and more where there would be more than some 100,000 of them.
+/// With 512 KiB what it takes to hand a chunk from thread to thread is little.  Of more than some 100,000 the table
+/// would be long.
 std::uint64_t usual_chunk(std::uint64_t file_bytes) {
-  return std::clamp<std::uint64_t>(std::bit_ceil(file_bytes >> 17), 256 << 10, 4 << 20);
+  return std::clamp<std::uint64_t>(std::bit_ceil(file_bytes >> 17), 512 << 10, 4 << 20);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // How an array of a store is packed: the text in its entry (entry::codec), and what it means.
 //
-//     shuffle+zstd:3/262144       filters in the order in which they are applied, the last with its level; bytes of a chunk
+//     shuffle+zstd:3/524288       filters in the order in which they are applied, the last with its level; bytes of a chunk
 //
 // Functions without state; any thread may call them.
 #pragma once
