@@ -75,6 +75,13 @@ struct chunk_files {
     bool operator==(const state&) const = default;
   };
   std::vector<state> states = {};
+  /// Files with names of their own, instead (HDF5's virtual datasets): a state for each, and for each chunk, row-major,
+  /// the number of its file.
+  std::vector<std::string> paths = {};
+  std::vector<std::uint32_t> file_of = {};
+
+  /// Whether each chunk is a whole file.
+  bool are_whole() const noexcept { return chunks.empty() && paths.empty(); }
 };
 
 /// The places that the index of a Zarr shard says (`sharding_indexed`): offset and bytes of each chunk as 64-bit

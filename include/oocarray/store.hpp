@@ -159,9 +159,10 @@ class store {
   /// Packs the array at `path`, which is only read from then on, by every program as before, and unpacked as it is
   /// touched.  Other stripe objects take the place of those that it has when they are whole: a process that dies
   /// before leaves everything as it was, and who reads it meanwhile reads on.  Both need their space until then.
-  /// Returns the bytes that it takes now.  Where packing makes it no shorter, or it is packed already, nothing changes.
-  /// Throws usage_error (errc::invalid_request) for what is no array, has commits or no elements, and for a codec that
-  /// is not there; (errc::busy) where somebody writes it; (EACCES) for who may not.  Durable when it returns.
+  /// It takes up to 100 MiB of memory, beside any budget.  Returns the bytes that it takes now.  Where packing makes it
+  /// no shorter, or it is packed already, nothing changes. Throws usage_error (errc::invalid_request) for what is no
+  /// array, has commits or no elements, and for a codec that is not there; (errc::busy) where somebody writes it;
+  /// (EACCES) for who may not.  Durable when it returns.
   std::uint64_t pack(std::string_view path, const pack_options& options = {}) const;
   /// The reverse, under the same conditions.  Where it is not packed nothing changes.
   void unpack(std::string_view path, const std::function<void(std::uint64_t bytes)>& step = {}) const;

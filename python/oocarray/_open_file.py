@@ -146,7 +146,7 @@ def open_file(
         Fortran-contiguous NumPy array.
     dataset : str
         Of Zarr: the array's path in the group.  Of any other file: it is of HDF5, and this is the dataset: contiguous, with
-        space in the file, or in chunks as said above; not external.  Where a link leads to another file, that file is used,
+        space in the file, in chunks as said above, or virtual, of such as go together; not external.  Where a link leads to another file, that file is used,
         and is what the array's messages name.
     layout, tile, block, shared, wait_for_writer
         As for `create`.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import os
 from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
 
@@ -195,11 +196,15 @@ class Store:
         return iter(self.keys())
 
     def __getitem__(self, path: Path) -> Array:
-        """The array with a path, as `open` gives it."""
+        """The array with a path, as `open` gives it; one that is packed is opened for reading."""
         try:
             return self.open(path)
         except FileNotFoundError as why:
             raise KeyError(str(why)) from why
+        except OSError as why:
+            if why.errno != errno.EROFS or not self.entry(path).codec:
+                raise
+            return self.open(path, "r")
 
     def __repr__(self) -> str:
         return f"<oocarray.Store '{self.url}', {self.nodes} I/O nodes>"

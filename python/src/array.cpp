@@ -93,7 +93,8 @@ using table_of_numbers = py::array_t<std::uint64_t, py::array::c_style | py::arr
 
 /// Files of chunks: what their names begin with, the separator, how many chunks one has along each dimension, and bytes
 /// and time of change of each.
-using files_of_chunks = std::tuple<std::string, char, sizes, table_of_numbers>;
+using files_of_chunks =
+    std::tuple<std::string, char, sizes, table_of_numbers, std::vector<std::string>, std::vector<std::uint32_t>>;
 
 /// Level, checksum, and of Blosc codec, shuffling, bytes of an element and of a block.
 using packing_of_filter = std::tuple<int, bool, std::string, std::uint8_t, std::uint32_t, std::uint32_t>;
@@ -122,8 +123,9 @@ file_chunks chunks_from(const chunks_in_file& given) {
   for (const auto& [level, checksum, codec, shuffle, element, block] : packing)
     c.packing.push_back({level, checksum, codec, static_cast<chunk_packing::shuffling>(shuffle), element, block});
   if (!files) return c;
-  const auto& [names, separator, chunks, states] = *files;
-  c.files = chunk_files{.names = names, .separator = separator, .chunks = chunks};
+  const auto& [names, separator, chunks, states, paths, file_of] = *files;
+  c.files = chunk_files{
+      .names = names, .separator = separator, .chunks = chunks, .states = {}, .paths = paths, .file_of = file_of};
   const auto each = states.unchecked<2>();
   for (py::ssize_t i = 0; i < each.shape(0); ++i)
     c.files->states.push_back({each(i, 0), static_cast<std::int64_t>(each(i, 1))});

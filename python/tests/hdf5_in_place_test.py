@@ -142,3 +142,82 @@ def test_all_types_that_numpy_and_hdf5_share_are_used_in_place(tmp_path, budget)
     for name, there in {**stored, "tagged": bytes(80)}.items():
         with ooc.open_file(path, dataset=name) as a:
             assert np.asarray(a).tobytes() == there, name
+
+
+# --- virtual datasets
+
+
+def sources(folder, random, dtype, shapes, **options):
+    """A dataset in a file of its own for each shape, with its values."""
+    values = []
+    for i, shape in enumerate(shapes):
+        values.append(random.integers(0, 200, shape).astype(dtype))
+        with h5py.File(folder / f"part{i}.h5", "w") as file:
+            file.create_dataset("d", data=values[-1], **options)
+    return values
+
+
+def virtual(path, shape, dtype, parts, fillvalue=None):
+    """`parts`: where in the virtual dataset each of part0.h5, part1.h5, ... is."""
+    layout = h5py.VirtualLayout(shape, dtype)
+    for i, (where, source_shape) in enumerate(parts):
+        layout[where] = h5py.VirtualSource(f"part{i}.h5", "d", source_shape)
+    with h5py.File(path, "w") as file:
+        file.create_virtual_dataset("v", layout, fillvalue=fillvalue)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"chunks": (1, 6, 5)}, {"chunks": (2, 4, 11), "compression": "gzip", "shuffle": True}], ids=str
+)
+@pytest.mark.parametrize("dtype", ["u2", ">f8", "f4"])
+def test_frames_of_several_files_are_one_array(tmp_path, budget, options, dtype):
+    random = np.random.default_rng(5)
+    counts = (4, 4, 4) if not options else (4, 8, 3)  # only those in chunks differ
+    values = sources(tmp_path, random, dtype, [(n, 10, 11) for n in counts], **options)
+    starts = np.cumsum((0,) + counts)
+    parts = [(np.s_[s : s + n], (n, 10, 11)) for s, n in zip(starts, counts)]
+    virtual(tmp_path / "all.h5", (starts[-1], 10, 11), dtype, parts)
+    with ooc.open_file(tmp_path / "all.h5", dataset="v") as a:
+        assert a.shape == (starts[-1], 10, 11) and not a.writable
+        assert np.array_equal(a, np.concatenate(values))
+        assert np.array_equal(a.read(np.s_[2:9, ::3, 5]), np.concatenate(values)[2:9, ::3, 5])
+
+
+def test_a_virtual_dataset_may_stack_its_sources_and_leave_places_empty(tmp_path, budget):
+    for options in ({}, {"chunks": (40,)}):
+        values = sources(tmp_path, np.random.default_rng(6), "i4", [(100,)] * 3, **options)
+        virtual(tmp_path / "all.h5", (5, 100), "i4", [((i + 1,), (100,)) for i in range(3)], fillvalue=-7)
+        with h5py.File(tmp_path / "all.h5") as file:
+            there = file["v"][...]
+        with ooc.open_file(tmp_path / "all.h5", dataset="v") as a:
+            assert np.array_equal(a, there) and (a[0] == -7).all() and np.array_equal(a[2], values[1])
+
+
+def test_virtual_datasets_that_cannot_be_read_in_place_are_refused_by_name(tmp_path, budget):
+    random = np.random.default_rng(7)
+
+    def refused(why, shape, parts, dtype="i4"):
+        virtual(tmp_path / "all.h5", shape, dtype, parts)
+        with pytest.raises(ooc.TypeMismatch, match=why) as raised:
+            ooc.open_file(tmp_path / "all.h5", dataset="v")
+        assert "all.h5', dataset 'v'" in str(raised.value)
+
+    sources(tmp_path, random, "i4", [(10, 10), (10, 10)], chunks=(5, 5))
+    refused("begin or end within its chunks", (23, 10), [(np.s_[0:10], (10, 10)), (np.s_[13:23], (10, 10))])
+    refused("with other elements", (20, 10), [(np.s_[0:10], (10, 10)), (np.s_[10:20], (10, 10))], "f4")
+    refused("gaps", (40, 10), [(np.s_[0:20:2], (10, 10)), (np.s_[20:30], (10, 10))])
+    with h5py.File(tmp_path / "part1.h5", "w") as file:
+        file.create_dataset("d", data=np.zeros((10, 10), "i4"), chunks=(5, 10))
+    refused("chunks of different shapes", (20, 10), [(np.s_[0:10], (10, 10)), (np.s_[10:20], (10, 10))])
+    (tmp_path / "part1.h5").unlink()
+    refused("'part1.h5', which is not there", (20, 10), [(np.s_[0:10], (10, 10)), (np.s_[10:20], (10, 10))])
+
+
+def test_a_source_that_changes_is_an_error_that_names_it(tmp_path, budget):
+    sources(tmp_path, np.random.default_rng(8), "i4", [(10, 10), (10, 10)], chunks=(5, 5))
+    virtual(tmp_path / "all.h5", (20, 10), "i4", [(np.s_[0:10], (10, 10)), (np.s_[10:20], (10, 10))])
+    with ooc.open_file(tmp_path / "all.h5", dataset="v") as a:
+        with h5py.File(tmp_path / "part1.h5", "r+") as file:
+            file["d"][0] = 5
+        with pytest.raises(OSError, match="part1.h5.*written to the file since"):
+            a.read(np.s_[10:])

@@ -14,7 +14,8 @@ namespace {
 using storage::entry;
 using storage::entry_kind;
 
-/// Arrays that are packed, or are not.
+/// Arrays that are packed, or are not (or, where a pack() was killed at its end, may still have more space than they
+/// need).
 void collect(storage::metadata_service& metadata, const std::string& path, bool recursive, bool packed,
              std::vector<entry>& arrays) {
   entry e = metadata.lookup(path);
@@ -25,7 +26,7 @@ void collect(storage::metadata_service& metadata, const std::string& path, bool 
                           (!below.array.extents.empty() && !below.commit && !has_reserved_grid(below.array));
       if (wanted) collect(metadata, below.path, true, packed, arrays);
     }
-  } else if (packed == !e.codec.empty()) {
+  } else if (packed == !e.codec.empty() || (!packed && e.reserved == e.size)) {
     arrays.push_back(std::move(e));
   }
 }

@@ -16,6 +16,8 @@ class Files(NamedTuple):
     separator: str  #: between the numbers that follow
     chunks: Tuple[int, ...]  #: how many a file has along each dimension; empty: one, which is the whole file
     states: Numbers  #: bytes and time of change of each file of several, row-major
+    paths: Sequence[str] = ()  #: instead, of files with names of their own
+    file_of: Sequence[int] = ()  #: of each chunk, row-major, the number of its file in `paths`
 
 
 class Packing(NamedTuple):

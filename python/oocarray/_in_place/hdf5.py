@@ -13,6 +13,7 @@ import numpy as np
 from .._errors import Busy, InvalidRequest, TypeMismatch
 from .chunks import Place
 from .hdf5_chunks import chunks_of
+from .hdf5_virtual import chunks_of_virtual
 
 
 _signature = b"\x89HDF\r\n\x1a\n"
@@ -177,16 +178,15 @@ def find(path: str, name: str, writable: bool) -> Place:
         in_chunks = layout == h5py.h5d.CHUNKED and not is_empty
         if layout == h5py.h5d.COMPACT and not is_empty:
             refuse("is stored in its header")
-        if layout not in (h5py.h5d.CONTIGUOUS, h5py.h5d.COMPACT, h5py.h5d.CHUNKED):
-            refuse("is made up of other datasets")
-        if in_chunks and writable:
-            refuse("is stored in chunks, which are only read in place")
+        in_others = layout not in (h5py.h5d.CONTIGUOUS, h5py.h5d.COMPACT, h5py.h5d.CHUNKED) and not is_empty
+        if (in_chunks or in_others) and writable:
+            refuse("is made up of other datasets" if in_others else "is stored in chunks, which are only read in place")
         if dataset.external:
             refuse("has its data in other files")
         # Of nothing: None, or a number where the file has a user block.
-        offset = 0 if is_empty or in_chunks else dataset.id.get_offset()
+        offset = 0 if is_empty or in_chunks or in_others else dataset.id.get_offset()
         allocated = dataset.id.get_space_status() != h5py.h5d.SPACE_STATUS_NOT_ALLOCATED
-        if offset is None or not (is_empty or in_chunks or allocated):
+        if offset is None or not (is_empty or in_chunks or in_others or allocated):
             refuse("has no space in the file yet, as nothing was written to it")
         # h5py converts what it reads: that it has a type for the elements does not mean that they are stored so.
         stored = dataset.id.get_type()
@@ -201,5 +201,6 @@ def find(path: str, name: str, writable: bool) -> Place:
         descriptor = holder.id.get_vfd_handle()
         at = path if os.path.samestat(os.fstat(descriptor), os.stat(path)) else holder.filename
         # Python objects are refused by who asks.
-        chunks = chunks_of(dataset, name, dtype, refuse) if in_chunks and not dtype.hasobject else None
+        find_chunks = chunks_of if in_chunks else chunks_of_virtual if in_others else None
+        chunks = find_chunks(dataset, name, dtype, refuse) if find_chunks and not dtype.hasobject else None
         return Place(_plain(dtype), dataset.shape, at, os.dup(descriptor), offset, chunks)

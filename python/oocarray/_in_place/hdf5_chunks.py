@@ -38,7 +38,7 @@ def _bitshuffle_of(values: Tuple[int, ...], element_size: int) -> Optional[str]:
     return _packed_by.get(packed_by)
 
 
-def _fill_of(dataset: Any, dtype: "np.dtype[Any]") -> bytes:
+def fill_of(dataset: Any, dtype: "np.dtype[Any]") -> bytes:
     import h5py
 
     plist = dataset.id.get_create_plist()
@@ -117,4 +117,4 @@ def chunks_of(dataset: Any, name: str, dtype: "np.dtype[Any]", refuse: Refuse) -
         rows.append((chunk.byte_offset, chunk.size, mask))
     table = np.array(rows, np.uint64).reshape(-1, 3)
     table[table[:, 1] != 0, 0] += np.uint64(places.begins[0])
-    return Chunks(name, shape, filters, _fill_of(dataset, dtype), table)
+    return Chunks(name, shape, filters, fill_of(dataset, dtype), table)

@@ -55,7 +55,7 @@ void local_array::set_up(runtime& rt, const array_request& r, const array_plan& 
                                        std::to_string(rt.pager().budget()) +
                                        " bytes; choose fewer or smaller buffers, or give the runtime more memory");
   if (const auto packed = file_.striped() ? file_.striped()->unpacked() : nullptr)
-    rt.pager().account_store(packed, packed->memory());  // one memory, however often it is open
+    rt.pager().account_store(packed, packed->memory(rt.pager().budget()));  // the same, however often it is open
   facts_.open = false;
   segment_.reset();  // before its sources
   source_ = std::make_unique<array_source>(g);

@@ -103,7 +103,8 @@ block_core::block_core(runtime& rt, const store& s, std::string_view path, const
   // off past them, they are written on.
   opened_.meta.cuts = 0;
   opened_ = core.opened(opened_.meta);
-  if (const auto& packed = opened_.file->unpacked()) rt.pager().account_store(packed, packed->memory());
+  if (const auto& packed = opened_.file->unpacked())
+    rt.pager().account_store(packed, packed->memory(rt.pager().budget()));
   source_.set_file(opened_.file);
 }
 

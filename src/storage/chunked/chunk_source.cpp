@@ -35,7 +35,7 @@ chunk_memory chunk_source::memory_for(std::uint64_t budget) const {
     refuse(errc::budget_too_small, name,
            "a chunk has " + std::to_string(chunk) + " bytes, which needs a memory budget of at least " +
                std::to_string(2 * least) + " bytes, and it is " + std::to_string(budget) +
-               "; import it, or store it in smaller chunks");
+               "; import it, or store or pack it in smaller chunks");
   chunk_memory m;
   const std::uint64_t processors = std::max(1U, std::thread::hardware_concurrency());
   m.threads = static_cast<unsigned>(std::clamp<std::uint64_t>(most / 4 / of_thread, 1, processors));

@@ -158,7 +158,7 @@ class chunked_node final : public in_place_node {
 };
 
 void check_writable(const file_chunks& c, const std::string& what) {
-  if (!c.files || !c.files->chunks.empty())
+  if (!c.files || !c.files->are_whole())
     refuse(errc::invalid_request, what,
            "several of its chunks are in one file, and are not written to in place: open it for reading, or "
            "`ooc import` it");

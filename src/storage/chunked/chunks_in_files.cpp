@@ -34,7 +34,7 @@ chunks_in_files::chunks_in_files(std::shared_ptr<const plain_file> file, std::sh
     opened_ = state_of(s);
     device_ = s.st_dev;
   }
-  if (chunks_.files && chunks_.files->chunks.empty()) {
+  if (chunks_.files && chunks_.files->are_whole()) {
     if (!chunks_.table.empty() || !chunks_.files->states.empty())
       refuse(errc::invalid_request, file_->path,
              "chunks that are whole files have no places in them, and some are given");
@@ -51,7 +51,15 @@ void chunks_in_files::check_table() const {
     refuse(errc::invalid_request, what,
            "it has " + std::to_string(grid_.chunks()) + " chunks, and places of " +
                std::to_string(chunks_.table.size()) + " are given");
-  if (chunks_.files) {
+  if (chunks_.files && !chunks_.files->paths.empty()) {
+    const std::vector<std::uint32_t>& numbers = chunks_.files->file_of;
+    const std::size_t n = chunks_.files->paths.size();
+    if (chunks_.files->states.size() != n || numbers.size() != grid_.chunks() || std::ranges::max(numbers) >= n)
+      refuse(errc::invalid_request, what,
+             "its chunks are in " + std::to_string(n) + " files, and states of " +
+                 std::to_string(chunks_.files->states.size()) + " and the files of " + std::to_string(numbers.size()) +
+                 " chunks are given, or others than there are");
+  } else if (chunks_.files) {
     const std::vector<std::size_t>& in_file = chunks_.files->chunks;
     if (in_file.size() != chunks_.extents.size() || std::find(in_file.begin(), in_file.end(), 0U) != in_file.end())
       refuse(errc::invalid_request, what, "its files have other dimensions than the array, or no chunks");
@@ -72,6 +80,7 @@ void chunks_in_files::check_table() const {
 }
 
 std::uint64_t chunks_in_files::file_number_of(std::uint64_t chunk) const {
+  if (!chunks_.files->paths.empty()) return chunks_.files->file_of[chunk];
   const std::vector<std::uint64_t> at = grid_.index_of(chunk), last = grid_.index_of(grid_.chunks() - 1);
   const std::vector<std::size_t>& in_file = chunks_.files->chunks;
   std::uint64_t n = 0;
@@ -81,6 +90,7 @@ std::uint64_t chunks_in_files::file_number_of(std::uint64_t chunk) const {
 
 std::string chunks_in_files::name_of(std::uint64_t chunk) const {
   if (!chunks_.files) return file_->path;
+  if (!chunks_.files->paths.empty()) return chunks_.files->paths[chunks_.files->file_of[chunk]];
   const std::vector<std::uint64_t> at = grid_.index_of(chunk);
   const std::vector<std::size_t>& in_file = chunks_.files->chunks;
   std::string name = chunks_.files->names;

@@ -34,8 +34,26 @@ constexpr std::uint32_t no_filters = ~std::uint32_t{0};
 
 std::uint32_t crc_of(const packed_header& h) { return crc32c(&h, offsetof(packed_header, header_crc)); }
 
-/// What an array of this kind holds of its budget: as much as some threads need to unpack, and no more than that.
+failure damaged(const chunked_dataset& d, const std::string& why) {
+  return {errc::corrupt, "'" + d.name + "' is packed, and " + why};
+}
+
+failure read_header(const striped_file& f, const chunked_dataset& d, packed_header& h) {
+  const std::uint64_t size = f.shape().size;
+  if (size < sizeof h) return damaged(d, "has only " + std::to_string(size) + " bytes");
+  if (failure why = f.read(request::contiguous(0, sizeof h), reinterpret_cast<std::byte*>(&h))) return why;
+  if (h.magic != packed_header{}.magic || h.header_crc != crc_of(h)) return damaged(d, "its header is none");
+  if (h.chunks != d.grid.chunks()) return damaged(d, "its header names another number of chunks than it has");
+  if (h.table < sizeof h || h.table > size || h.chunks * sizeof(length) > size - h.table)
+    return damaged(d, "its table would lie past its end");
+  return {};
+}
+
+/// That unpack one array, each with memory of its own.
 constexpr std::uint64_t most_threads = 8;
+
+/// What is packed at the same time, before packing.
+constexpr std::uint64_t most_together = 32 << 20;
 
 }  // namespace
 
@@ -50,27 +68,18 @@ failure packed_file::failed(std::uint64_t chunk, std::error_code code, const std
 }
 
 failure packed_file::load_table() const {
-  const auto damaged = [&](const std::string& why) {
-    return failure{errc::corrupt, "'" + dataset_->name + "' is packed, and " + why};
-  };
-  const std::uint64_t size = bytes_->shape().size;
   packed_header h;
-  if (size < sizeof h) return damaged("has only " + std::to_string(size) + " bytes");
-  if (failure f = bytes_->read(request::contiguous(0, sizeof h), reinterpret_cast<std::byte*>(&h))) return f;
-  if (h.magic != packed_header{}.magic || h.header_crc != crc_of(h)) return damaged("its header is none");
-  if (h.chunks != dataset_->grid.chunks()) return damaged("its header names another number of chunks than it has");
+  if (failure f = read_header(*bytes_, *dataset_, h)) return f;
   std::vector<length> lengths(h.chunks);
-  const std::uint64_t bytes = lengths.size() * sizeof(length);
-  if (h.table < sizeof h || h.table > size || bytes > size - h.table)
-    return damaged("its table would lie past its end");
-  const auto to = reinterpret_cast<std::byte*>(lengths.data());
-  if (failure f = bytes_->read(request::contiguous(h.table, bytes), to)) return f;
-  if (crc32c(to, bytes) != h.table_crc) return damaged("its table does not match its checksum");
+  const std::span<std::byte> table = std::as_writable_bytes(std::span(lengths));
+  if (failure f = bytes_->read(request::contiguous(h.table, table.size()), table.data())) return f;
+  if (crc32c(table.data(), table.size()) != h.table_crc)
+    return damaged(*dataset_, "its table does not match its checksum");
   std::vector<std::uint64_t> ends;
   ends.reserve(lengths.size());
   std::uint64_t end = sizeof h;
   for (const length n : lengths) ends.push_back(end += n);
-  if (end != h.table || std::ranges::max(lengths) > most_stored()) return damaged("its table is wrong");
+  if (end != h.table || std::ranges::max(lengths) > most_stored()) return damaged(*dataset_, "its table is wrong");
   ends_ = std::move(ends);
   return {};
 }
@@ -95,11 +104,18 @@ stored_chunks::stored packed_file::read(std::uint64_t chunk, chunk_decoder& into
   return {{}, bytes, bytes == most_stored() ? no_filters : 0};
 }
 
-std::shared_ptr<io_service> unpacked_node(const entry& e, std::shared_ptr<const striped_file> packed) {
+std::uint64_t bytes_of_packed_file(const striped_file& f, const chunked_dataset& d) {
+  packed_header h;
+  throw_if(read_header(f, d, h));
+  return h.table + h.chunks * sizeof(length);
+}
+
+std::shared_ptr<io_service> unpacked_node(const entry& e, std::shared_ptr<const striped_file> packed,
+                                          std::uint64_t budget) {
   const auto d = std::make_shared<const chunked_dataset>(packed_dataset(e));
   const std::uint64_t chunk = d->grid.chunk_bytes();
   const std::uint64_t of_thread = chunk + chunk_decoder::memory(d->chunks, chunk, chunk);
-  const std::uint64_t budget = 8 * most_threads * of_thread;
+  budget = std::min(budget, 8 * most_threads * of_thread);
   auto stored = std::make_unique<packed_file>(std::move(packed), d);
   return make_chunked_node(e.path, std::make_shared<chunk_source>(d, std::move(stored), budget));
 }
@@ -107,7 +123,7 @@ std::shared_ptr<io_service> unpacked_node(const entry& e, std::shared_ptr<const 
 std::uint64_t pack_file(const chunked_dataset& d, std::uint64_t file_bytes, const packing& p) {
   const std::uint64_t chunk = d.grid.chunk_bytes(), chunks = d.grid.chunks();
   const unsigned processors = std::max(1U, std::thread::hardware_concurrency());
-  const std::uint64_t together = 4 * processors;
+  const std::uint64_t together = std::clamp<std::uint64_t>(most_together / chunk, 1, 4 * processors);
   std::vector<length> lengths(chunks, 0);
   std::vector<std::vector<std::byte>> packed(together);
   std::vector<std::byte> plain(together * chunk), joined;

@@ -41,8 +41,12 @@ class packed_file final : public stored_chunks {
   mutable std::vector<std::uint64_t> ends_ OOC_GUARDED_BY(mutex_);  ///< of each chunk in the file; empty: not read yet
 };
 
-/// For store_core: `packed` as a node that unpacks what is read.
-std::shared_ptr<io_service> unpacked_node(const entry& e, std::shared_ptr<const striped_file> packed);
+/// The bytes of a packed file whose stripe objects may have more.  Throws integrity_error and io_error.
+std::uint64_t bytes_of_packed_file(const striped_file& f, const chunked_dataset& d);
+
+/// The unpacked_node_maker of stores.
+std::shared_ptr<io_service> unpacked_node(const entry& e, std::shared_ptr<const striped_file> packed,
+                                          std::uint64_t budget);
 
 /// Writes a packed file.
 struct packing {

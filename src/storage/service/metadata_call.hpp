@@ -54,9 +54,9 @@ struct new_file {
   bool finished = false;     ///< committed with its creation: an empty file needs no stripe objects
   bool commits = false;      ///< its last commit is kept
   std::uint64_t commit = 0;  ///< of such a file that is to take another's place: the number that it begins at
+  std::map<std::string, std::string> attributes;
   std::string codec{};       ///< as entry::codec
   std::uint64_t packed = 0;  ///< of a packed file: bytes of its stripe objects
-  std::map<std::string, std::string> attributes;
 };
 
 /// An entry that needs no stripe objects: anything but a file with bytes.

@@ -65,11 +65,7 @@ opened_file opened_as(store_core& store, entry e, open_mode mode, const claim_ta
   // Before the claim others may have changed it, or given back what they had reserved.
   if (taken == claim_taker::result::waited || (taken != claim_taker::result::none && e.reserved > e.size))
     e = metadata.find(e.id, mode == open_mode::read);
-  if (mode == open_mode::read) {
-    opened_file f = store.opened(std::move(e));
-    if (f.file->unpacked()) (void)f.file->unpacked()->memory();  // refuses what this build cannot unpack
-    return f;
-  }
+  if (mode == open_mode::read) return store.opened(std::move(e));
   for (const file_id id : e.left_behind) throw_if(remove_everywhere(store, id));
   e.left_behind.clear();
   const bool alone = claim.alone || e.commit;
@@ -176,7 +172,7 @@ opened_file store_core::opened(entry e) const {
         found(nullptr);
     };
   std::shared_ptr<unpacked_file> unpacked;
-  if (!e.codec.empty())
+  if (!e.codec.empty() && e.names != 0)  // what is being made is not read
     unpacked =
         unpacked_.find(e, [&, &all = nodes] { return std::make_shared<const striped_file>(shape, all, client_); });
   auto file = std::make_shared<const striped_file>(std::move(shape), std::move(nodes), client_, std::move(find),

@@ -12,7 +12,8 @@ namespace ooc::storage {
 void require_unpacked(const entry& e, std::string name) {
   if (e.codec.empty()) return;
   if (name.empty()) name = "'" + e.path + "'";
-  refuse(EROFS, name + " is packed (" + e.codec + "), and is only read: `ooc unpack` makes it an array to be written");
+  refuse(EROFS, name + " is packed (" + e.codec +
+                    "): open it for reading, or make it one to be written, with store::unpack() or `ooc unpack`");
 }
 
 namespace {
@@ -31,13 +32,13 @@ shape_ptr unpacked_shape(const entry& e) {
 unpacked_file::unpacked_file(entry e, std::shared_ptr<const striped_file> packed, unpacked_node_maker make)
     : entry_(std::move(e)), shape_(unpacked_shape(entry_)), packed_(std::move(packed)), make_(std::move(make)) {}
 
-std::shared_ptr<io_service> unpacked_file::node() {
+std::shared_ptr<io_service> unpacked_file::node(std::uint64_t budget) {
   const lock_guard lock(mutex_);
-  if (!node_) node_ = make_(entry_, packed_);
+  if (!node_) node_ = make_(entry_, packed_, budget);
   return node_;
 }
 
-std::uint64_t unpacked_file::memory() { return node()->staging_bytes(); }
+std::uint64_t unpacked_file::memory(std::uint64_t budget) { return node(budget)->staging_bytes(); }
 
 void unpacked_file::read(request_ptr r, std::byte* memory, completion done) {
   if (r->file_end() > shape_->size)

@@ -19,9 +19,10 @@ namespace ooc::storage {
 
 class striped_file;
 
-/// Makes a node with one file that unpacks what is read of `packed`.  Throws ooc::error where this build cannot.
-using unpacked_node_maker =
-    std::function<std::shared_ptr<io_service>(const entry& e, std::shared_ptr<const striped_file> packed)>;
+/// Makes a node with one file that unpacks what is read of `packed`, and takes a part of a budget of so many bytes.
+/// Throws ooc::error where this build cannot, or the budget is too small.
+using unpacked_node_maker = std::function<std::shared_ptr<io_service>(
+    const entry& e, std::shared_ptr<const striped_file> packed, std::uint64_t budget)>;
 
 class unpacked_file {
  public:
@@ -29,11 +30,12 @@ class unpacked_file {
 
   /// As striped_file::read().
   void read(request_ptr r, std::byte* memory, completion done);
-  /// Bytes of memory that it holds while it is open.  Throws as the unpacked_node_maker, as reading fails then.
-  std::uint64_t memory();
+  /// Bytes of memory that it holds while it is open: of so many, where it has not been read yet.  Throws as the
+  /// unpacked_node_maker, as reading fails then.
+  std::uint64_t memory(std::uint64_t budget);
 
  private:
-  std::shared_ptr<io_service> node();
+  std::shared_ptr<io_service> node(std::uint64_t budget = 1 << 30);
 
   const entry entry_;
   const shape_ptr shape_;  ///< of what was packed

@@ -46,12 +46,23 @@ storage::new_file same_array(const storage::entry& e) {
   return f;
 }
 
+/// The stripe objects of a packed array, which are made as long as the array, keep what the packed file has: its bytes.
+std::uint64_t trimmed(store_core& core, std::string_view path) {
+  const storage::opened_file f = core.open(path, storage::open_mode::read);
+  if (f.meta.reserved < f.meta.size) return f.meta.reserved;
+  const storage::striped_file packed(f.file->shape_handle(), core.nodes());
+  const std::uint64_t bytes = storage::bytes_of_packed_file(packed, storage::packed_dataset(f.meta));
+  core.set_packed(f, bytes);
+  core.metadata().sync();
+  return bytes;
+}
+
 }  // namespace
 
 std::uint64_t store::pack(std::string_view path, const pack_options& options) const {
   store_core& core = *core_;
   storage::entry e = packable(core, path);
-  if (!e.codec.empty()) return e.reserved;
+  if (!e.codec.empty()) return trimmed(core, path);
   e.codec = storage::codec_text(options, e.array.element_size, e.size);
   const storage::file_move move(core, e, "packed");
   const storage::entry& from = move.from().meta;
@@ -70,12 +81,9 @@ std::uint64_t store::pack(std::string_view path, const pack_options& options) co
   p.most = from.size - 1;
   storage::entry as = from;
   as.codec = e.codec;
-  const std::uint64_t bytes = storage::pack_file(storage::packed_dataset(as), from.size, p);
-  if (bytes == 0) return from.size;
+  if (storage::pack_file(storage::packed_dataset(as), from.size, p) == 0) return from.size;
   made.take_over(from);
-  core.set_packed(made.file, bytes);
-  core.metadata().sync();
-  return bytes;
+  return trimmed(core, path);
 }
 
 void store::unpack(std::string_view path, const std::function<void(std::uint64_t bytes)>& step) const {

@@ -63,7 +63,13 @@ std::string listed(const std::map<int, std::uint64_t>& fields, const std::string
 /// One of each call with everything that it can say, in each way in which it is sent.
 std::vector<wire::any_call> one_of_each() {
   const place path("a/b"), id(7), name(7, "c");
-  const new_file file{.size = 1, .striping = {}, .fill = {}, .array = {}, .attributes = {{"key", "value"}}};
+  const new_file file{.size = 1,
+                      .striping = {},
+                      .fill = {},
+                      .array = {},
+                      .attributes = {{"key", "value"}},
+                      .codec = "gzip:3/4096",
+                      .packed = 1};
   entry_change both = owner_change(1, 2);
   both.mode = 0600;
   using enum file_state;

@@ -1,0 +1,159 @@
+"""Virtual datasets of HDF5: the chunks of their sources as chunks of one dataset, where they go together."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Iterator, List, NamedTuple, Tuple
+
+import numpy as np
+
+from .chunks import Chunks, Files
+from .hdf5_chunks import Refuse, chunks_of, fill_of
+
+Shape = Tuple[int, ...]
+_piece = 4 << 20  #: bytes of a source without chunks that are read together
+
+
+class _Part(NamedTuple):
+    """What a virtual dataset has of one source: a box of each."""
+
+    path: str
+    dataset: str
+    begin: Shape  #: in the virtual dataset
+    shape: Shape
+    source_space: Any  #: as a box of the source, which is known when that is open
+
+
+def _box(space: Any, whole: Shape, refuse: Refuse) -> Tuple[Shape, Shape]:
+    """Where a selection of a dataset of the shape `whole` begins, and its shape."""
+    import h5py
+
+    if space.get_select_type() == h5py.h5s.SEL_ALL:
+        return (0,) * len(whole), whole
+    if space.get_select_type() != h5py.h5s.SEL_HYPERSLABS:
+        refuse("is made up of single elements of other datasets")
+    begin, last = space.get_select_bounds()
+    shape = tuple(int(l - b + 1) for b, l in zip(begin, last))
+    if np.prod(shape, dtype=np.uint64) != space.get_select_npoints():
+        refuse("has gaps in what it takes of other datasets")
+    return tuple(int(b) for b in begin), shape
+
+
+def _place_of(name: str, holder: str, refuse: Refuse) -> str:
+    """The file of a source, where libhdf5 looks for it."""
+    if name == ".":
+        return holder
+    if os.environ.get("HDF5_VDS_PREFIX"):
+        refuse("is made up of datasets that lie where HDF5_VDS_PREFIX says")
+    for folder in (os.path.dirname(os.path.abspath(holder)), os.getcwd()):
+        if os.path.exists(path := os.path.join(folder, name)):
+            return path
+    return refuse(f"has a source in '{name}', which is not there")
+
+
+def _parts(dataset: Any, refuse: Refuse) -> Iterator[_Part]:
+    plist = dataset.id.get_create_plist()
+    for i in range(plist.get_virtual_count()):
+        name = plist.get_virtual_filename(i)
+        if "%b" in name or "%b" in plist.get_virtual_dsetname(i):
+            refuse("has sources that are numbered as they come")
+        begin, shape = _box(plist.get_virtual_vspace(i), dataset.shape, refuse)
+        path = _place_of(name, dataset.file.filename, refuse)
+        yield _Part(path, plist.get_virtual_dsetname(i), begin, shape, plist.get_virtual_srcspace(i))
+
+
+def _pieces(shape: Shape, item: int) -> Shape:
+    """The shape of pieces of whole rows that divide a box, which has all its elements in a row; else all of it."""
+    for d, n in enumerate(shape):
+        if n > 1:
+            row = int(np.prod(shape[d + 1 :], dtype=np.uint64)) * item
+            most = min(n, max(1, _piece // row))
+            rows = next((r for r in range(most, most // 16, -1) if n % r == 0), n)
+            return shape[:d] + (rows,) + shape[d + 1 :]
+    return shape
+
+
+def _contiguous(source: Any, part: _Part, item: int, refuse: Refuse) -> Tuple[Shape, "np.ndarray[Any, Any]"]:
+    """Of a source in one piece: the shape of the pieces that it is read in, and offset, bytes and mask of each."""
+    if _box(part.source_space, source.shape, refuse) != ((0,) * len(source.shape), source.shape):
+        refuse(f"has a part of '{part.path}', dataset '{part.dataset}', which is not in chunks")
+    chunk = _pieces(part.shape, item)
+    each = int(np.prod(chunk, dtype=np.uint64)) * item
+    n = int(np.prod(part.shape, dtype=np.uint64)) * item // each
+    table = np.zeros((n, 3), np.uint64)
+    offset = source.id.get_offset()
+    if offset is not None:
+        table[:, 0] = offset + np.arange(n) * each
+        table[:, 1] = each
+    elif fill_of(source, source.dtype).strip(b"\0"):
+        refuse(f"has a source, '{part.path}', dataset '{part.dataset}', to which nothing was written")
+    return chunk, table
+
+
+def _in_chunks(source: Any, part: _Part, found: Chunks, refuse: Refuse) -> Tuple[Shape, "np.ndarray[Any, Any]"]:
+    """Of a source in chunks: their shape in the virtual dataset, and the rows of its table that the part has."""
+    source_begin, source_shape = _box(part.source_space, source.shape, refuse)
+    lead = len(part.shape) - len(source_shape)
+    if lead < 0 or part.shape[:lead] != (1,) * lead or part.shape[lead:] != source_shape:
+        refuse("has other dimensions than its sources")
+    grid = [-(-n // c) for n, c in zip(source.shape, found.shape)]
+    wanted = []
+    for begin, n, c, end in zip(source_begin, source_shape, found.shape, source.shape):
+        if begin + n > end:
+            refuse(f"takes more of '{part.path}', dataset '{part.dataset}' than there is")
+        if begin % c:
+            refuse("begins within chunks of its sources")
+        wanted.append(range(begin // c, -(-(begin + n) // c)))
+    return (1,) * lead + found.shape, found.table.reshape(*grid, 3)[np.ix_(*wanted)].reshape(-1, 3)
+
+
+def chunks_of_virtual(dataset: Any, name: str, dtype: "np.dtype[Any]", refuse: Refuse) -> Chunks:
+    """The chunks of all sources of a virtual dataset, as its own."""
+    import h5py
+
+    from .hdf5 import opened
+
+    parts = list(_parts(dataset, refuse))
+    paths: List[str] = []
+    states, filters, shape, tables = [], None, None, []
+    for part in parts:
+        with opened(part.path) as file:
+            source = file.get(part.dataset)
+            if source is None:
+                refuse(f"has a source '{part.dataset}' in '{part.path}', which is not there")
+            where = f"has a source, '{part.path}', dataset '{part.dataset}',"
+            layout = source.id.get_create_plist().get_layout()
+            if source.id.get_type() != dataset.id.get_type():
+                refuse(f"{where} with other elements")
+            if layout not in (h5py.h5d.CONTIGUOUS, h5py.h5d.CHUNKED) or source.external:
+                refuse(f"{where} that lies neither in one piece nor in chunks")
+            if layout == h5py.h5d.CHUNKED:
+                found = chunks_of(source, part.dataset, dtype, refuse)
+                one, table = _in_chunks(source, part, found, refuse)
+                by = found.filters
+                if found.fill.strip(b"\0") != fill_of(dataset, dtype).strip(b"\0") and not table[:, 1].all():
+                    refuse(f"{where} with another fill value, and chunks that were never written")
+            else:
+                one, table = _contiguous(source, part, dtype.itemsize, refuse)
+                by = []
+            if (filters, shape) not in ((None, None), (by, one)):
+                refuse("has sources in chunks of different shapes, or packed by different filters")
+            filters, shape = by, one
+            tables.append(table)
+            paths.append(source.file.filename)
+            state = os.stat(paths[-1])
+            states.append((state.st_size, state.st_mtime_ns))
+    if shape is None or filters is None:
+        return refuse("has no sources")
+    grid = tuple(-(-n // c) for n, c in zip(dataset.shape, shape))
+    all_chunks, file_of = np.zeros((*grid, 3), np.uint64), np.zeros(grid, np.uint32)
+    for number, (part, table) in enumerate(zip(parts, tables)):
+        at = []
+        for begin, n, c, end in zip(part.begin, part.shape, shape, dataset.shape):
+            if begin % c or ((begin + n) % c and begin + n != end):
+                refuse("has sources that begin or end within its chunks")
+            at.append(range(begin // c, -(-(begin + n) // c)))
+        all_chunks[np.ix_(*at)] = table.reshape(*map(len, at), 3)
+        file_of[np.ix_(*at)] = number
+    files = Files("", "/", (), np.array(states, np.uint64).reshape(-1, 2), paths, file_of.ravel().tolist())
+    return Chunks(name, shape, filters, fill_of(dataset, dtype), all_chunks.reshape(-1, 3), files=files)
