@@ -66,8 +66,9 @@ std::string codec_text(const pack_options& how, std::uint32_t element_size, std:
     throw usage_error(errc::invalid_request, "a chunk of " + std::to_string(wanted) +
                                                  " bytes: give 4 KiB to 64 MiB, and not less than an element (" +
                                                  std::to_string(element_size) + " bytes)");
+  const std::uint64_t chunk = std::min(wanted, file_bytes);  // a small array is one, and no longer than that
   return (how.shuffle && element_size > 1 ? std::string(shuffled) : "") + std::string(c->first.name) + ":" +
-         std::to_string(c->second) + "/" + std::to_string(wanted / element_size * element_size);
+         std::to_string(c->second) + "/" + std::to_string(chunk / element_size * element_size);
 }
 
 chunked_dataset packed_dataset(const entry& e) {

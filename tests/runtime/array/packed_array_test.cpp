@@ -206,6 +206,17 @@ TEST_CASE("what packing makes no shorter stays as it is") {
   CHECK(bytes_of(t.s, "a") == all);
 }
 
+TEST_CASE("a small array is one chunk of its size, and takes no more memory than that needs") {
+  packed_numbers t(false);
+  ooc_array<std::int32_t, 1>(t.rt, t.s, "small", create, {3000}, {.fill = 5}).close();
+  const std::uint64_t bytes = t.s.pack("small", {.codec = "gzip"});
+  CHECK(t.s.entry("small").codec == "shuffle+gzip:3/12000");
+  CHECK(bytes == 32 + 4);  // nothing but the fill value was ever written
+  const ooc_array<std::int32_t, 1> a(t.rt, t.s, "small", open_read_only);
+  CHECK(a[2999] == 5);
+  CHECK(t.s.core()->open("small", storage::open_mode::read).file->unpacked()->memory(1 << 20) < 300'000);
+}
+
 TEST_CASE("what cannot be packed is refused, and the error says why") {
   packed_numbers t(false);
   const auto refusal = [&](const std::string& path, const pack_options& how = {.codec = "gzip"}) {
