@@ -79,7 +79,8 @@ chunked_dataset packed_dataset(const entry& e) {
   const auto c = parsed(text.substr(0, slash));
   const auto chunk = number_in(text.substr(std::min(slash + 1, text.size())));
   const std::uint32_t element = std::max<std::uint32_t>(1, e.array.element_size);
-  if (!c || !can_undo(c->first.filter) || !chunk || *chunk == 0 || *chunk > greatest_chunk || *chunk % element != 0)
+  if (!c || !can_undo(c->first.filter) || !chunk || *chunk == 0 || *chunk > greatest_chunk || *chunk % element != 0 ||
+      e.size < element)
     refuse(errc::type_mismatch, e.path,
            "it is packed by '" + e.codec + "', which this build of the library cannot unpack; it has " + those_there());
   file_chunks f;
