@@ -221,3 +221,39 @@ def test_a_source_that_changes_is_an_error_that_names_it(tmp_path, budget):
             file["d"][0] = 5
         with pytest.raises(OSError, match="part1.h5.*written to the file since"):
             a.read(np.s_[10:])
+
+
+def test_a_source_that_was_not_written_has_its_own_fill_value(tmp_path, budget):
+    for options in ({}, {"chunks": (5,)}):
+        for other in (0, 0x0700, 0x0007):
+            with h5py.File(tmp_path / "part0.h5", "w") as file:
+                file.create_dataset("d", (10,), ">i2", fillvalue=other, **options)
+            virtual(tmp_path / "all.h5", (10,), ">i2", [(np.s_[0:10], (10,))], fillvalue=0x0007)
+            with h5py.File(tmp_path / "all.h5") as file:
+                there = file["v"][...]
+            if other == 0x0007:
+                with ooc.open_file(tmp_path / "all.h5", dataset="v") as a:
+                    assert np.array_equal(a, there)
+            else:
+                assert (there == other).all()
+                with pytest.raises(ooc.TypeMismatch, match="another fill value"):
+                    ooc.open_file(tmp_path / "all.h5", dataset="v")
+
+
+def test_a_source_with_many_parts_is_looked_at_once(tmp_path, budget, monkeypatch):
+    from oocarray._in_place import hdf5_virtual
+
+    looked = []
+    chunks_of = hdf5_virtual.chunks_of
+    monkeypatch.setattr(hdf5_virtual, "chunks_of", lambda *given: looked.append(given[1]) or chunks_of(*given))
+    values = np.arange(600, dtype="i4").reshape(60, 10)
+    with h5py.File(tmp_path / "part.h5", "w") as file:
+        file.create_dataset("d", data=values, chunks=(1, 10))
+    layout = h5py.VirtualLayout((60, 10), "i4")
+    source = h5py.VirtualSource(tmp_path / "part.h5", "d", (60, 10))
+    for i in range(60):
+        layout[i] = source[59 - i]
+    with h5py.File(tmp_path / "all.h5", "w") as file:
+        file.create_virtual_dataset("v", layout)
+    with ooc.open_file(tmp_path / "all.h5", dataset="v") as a:
+        assert np.array_equal(a, values[::-1]) and looked == ["d"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Iterator, List, NamedTuple, Tuple
+from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
 
 import numpy as np
 
@@ -22,6 +22,17 @@ class _Part(NamedTuple):
     begin: Shape  #: in the virtual dataset
     shape: Shape
     source_space: Any  #: as a box of the source, which is known when that is open
+
+
+class _Source(NamedTuple):
+    """What is known of a source, however many parts it has."""
+
+    file: str  #: that holds it, which a link may lead to
+    state: Tuple[int, int]  #: bytes and time of change of that
+    shape: Shape
+    fill: bytes  #: an element where nothing was written
+    offset: Optional[int]  #: of one in one piece; None: nothing was written
+    chunks: Optional[Chunks]  #: None: it is in one piece
 
 
 def _box(space: Any, whole: Shape, refuse: Refuse) -> Tuple[Shape, Shape]:
@@ -73,7 +84,7 @@ def _pieces(shape: Shape, item: int) -> Shape:
     return shape
 
 
-def _contiguous(source: Any, part: _Part, item: int, refuse: Refuse) -> Tuple[Shape, "np.ndarray[Any, Any]"]:
+def _contiguous(source: _Source, part: _Part, item: int, refuse: Refuse) -> Tuple[Shape, "np.ndarray[Any, Any]"]:
     """Of a source in one piece: the shape of the pieces that it is read in, and offset, bytes and mask of each."""
     if _box(part.source_space, source.shape, refuse) != ((0,) * len(source.shape), source.shape):
         refuse(f"has a part of '{part.path}', dataset '{part.dataset}', which is not in chunks")
@@ -81,16 +92,13 @@ def _contiguous(source: Any, part: _Part, item: int, refuse: Refuse) -> Tuple[Sh
     each = int(np.prod(chunk, dtype=np.uint64)) * item
     n = int(np.prod(part.shape, dtype=np.uint64)) * item // each
     table = np.zeros((n, 3), np.uint64)
-    offset = source.id.get_offset()
-    if offset is not None:
-        table[:, 0] = offset + np.arange(n) * each
+    if source.offset is not None:
+        table[:, 0] = source.offset + np.arange(n) * each
         table[:, 1] = each
-    elif fill_of(source, source.dtype).strip(b"\0"):
-        refuse(f"has a source, '{part.path}', dataset '{part.dataset}', to which nothing was written")
     return chunk, table
 
 
-def _in_chunks(source: Any, part: _Part, found: Chunks, refuse: Refuse) -> Tuple[Shape, "np.ndarray[Any, Any]"]:
+def _in_chunks(source: _Source, found: Chunks, part: _Part, refuse: Refuse) -> Tuple[Shape, "np.ndarray[Any, Any]"]:
     """Of a source in chunks: their shape in the virtual dataset, and the rows of its table that the part has."""
     source_begin, source_shape = _box(part.source_space, source.shape, refuse)
     lead = len(part.shape) - len(source_shape)
@@ -107,53 +115,70 @@ def _in_chunks(source: Any, part: _Part, found: Chunks, refuse: Refuse) -> Tuple
     return (1,) * lead + found.shape, found.table.reshape(*grid, 3)[np.ix_(*wanted)].reshape(-1, 3)
 
 
-def chunks_of_virtual(dataset: Any, name: str, dtype: "np.dtype[Any]", refuse: Refuse) -> Chunks:
-    """The chunks of all sources of a virtual dataset, as its own."""
+def _source(part: _Part, dataset: Any, dtype: "np.dtype[Any]", refuse: Refuse) -> _Source:
     import h5py
 
     from .hdf5 import opened
 
-    parts = list(_parts(dataset, refuse))
-    paths: List[str] = []
-    states, filters, shape, tables = [], None, None, []
+    with opened(part.path) as file:
+        source = file.get(part.dataset)
+        if source is None:
+            refuse(f"has a source '{part.dataset}' in '{part.path}', which is not there")
+        where = f"has a source, '{part.path}', dataset '{part.dataset}',"
+        layout = source.id.get_create_plist().get_layout()
+        if source.id.get_type() != dataset.id.get_type():
+            refuse(f"{where} with other elements")
+        if layout not in (h5py.h5d.CONTIGUOUS, h5py.h5d.CHUNKED) or source.external:
+            refuse(f"{where} that lies neither in one piece nor in chunks")
+        holder = source.file.filename
+        state = os.stat(holder)
+        in_chunks = layout == h5py.h5d.CHUNKED
+        return _Source(
+            holder,
+            (state.st_size, state.st_mtime_ns),
+            source.shape,
+            fill_of(source, dtype) or bytes(dtype.itemsize),
+            None if in_chunks else source.id.get_offset(),
+            chunks_of(source, part.dataset, dtype, refuse) if in_chunks else None,
+        )
+
+
+def chunks_of_virtual(dataset: Any, name: str, dtype: "np.dtype[Any]", refuse: Refuse) -> Chunks:
+    """The chunks of all sources of a virtual dataset, as its own."""
+    fill = fill_of(dataset, dtype)
+    sources: Dict[Tuple[str, str], _Source] = {}
+    parts, tables = list(_parts(dataset, refuse)), []
+    filters, shape = None, None
     for part in parts:
-        with opened(part.path) as file:
-            source = file.get(part.dataset)
-            if source is None:
-                refuse(f"has a source '{part.dataset}' in '{part.path}', which is not there")
-            where = f"has a source, '{part.path}', dataset '{part.dataset}',"
-            layout = source.id.get_create_plist().get_layout()
-            if source.id.get_type() != dataset.id.get_type():
-                refuse(f"{where} with other elements")
-            if layout not in (h5py.h5d.CONTIGUOUS, h5py.h5d.CHUNKED) or source.external:
-                refuse(f"{where} that lies neither in one piece nor in chunks")
-            if layout == h5py.h5d.CHUNKED:
-                found = chunks_of(source, part.dataset, dtype, refuse)
-                one, table = _in_chunks(source, part, found, refuse)
-                by = found.filters
-                if found.fill.strip(b"\0") != fill_of(dataset, dtype).strip(b"\0") and not table[:, 1].all():
-                    refuse(f"{where} with another fill value, and chunks that were never written")
-            else:
-                one, table = _contiguous(source, part, dtype.itemsize, refuse)
-                by = []
-            if (filters, shape) not in ((None, None), (by, one)):
-                refuse("has sources in chunks of different shapes, or packed by different filters")
-            filters, shape = by, one
-            tables.append(table)
-            paths.append(source.file.filename)
-            state = os.stat(paths[-1])
-            states.append((state.st_size, state.st_mtime_ns))
+        key = part.path, part.dataset
+        if key not in sources:
+            sources[key] = _source(part, dataset, dtype, refuse)
+        source = sources[key]
+        if source.chunks is not None:
+            one, table = _in_chunks(source, source.chunks, part, refuse)
+            by = source.chunks.filters
+        else:
+            one, table = _contiguous(source, part, dtype.itemsize, refuse)
+            by = []
+        if source.fill != (fill or bytes(dtype.itemsize)) and not table[:, 1].all():
+            refuse(f"has a source, '{part.path}', dataset '{part.dataset}', not all written, with another fill value")
+        if (filters, shape) not in ((None, None), (by, one)):
+            refuse("has sources in chunks of different shapes, or packed by different filters")
+        filters, shape = by, one
+        tables.append(table)
     if shape is None or filters is None:
         return refuse("has no sources")
     grid = tuple(-(-n // c) for n, c in zip(dataset.shape, shape))
     all_chunks, file_of = np.zeros((*grid, 3), np.uint64), np.zeros(grid, np.uint32)
-    for number, (part, table) in enumerate(zip(parts, tables)):
+    number_of = {key: i for i, key in enumerate(sources)}
+    for part, table in zip(parts, tables):
         at = []
         for begin, n, c, end in zip(part.begin, part.shape, shape, dataset.shape):
             if begin % c or ((begin + n) % c and begin + n != end):
                 refuse("has sources that begin or end within its chunks")
             at.append(range(begin // c, -(-(begin + n) // c)))
         all_chunks[np.ix_(*at)] = table.reshape(*map(len, at), 3)
-        file_of[np.ix_(*at)] = number
-    files = Files("", "/", (), np.array(states, np.uint64).reshape(-1, 2), paths, file_of.ravel().tolist())
-    return Chunks(name, shape, filters, fill_of(dataset, dtype), all_chunks.reshape(-1, 3), files=files)
+        file_of[np.ix_(*at)] = number_of[part.path, part.dataset]
+    states = np.array([s.state for s in sources.values()], np.uint64).reshape(-1, 2)
+    files = Files("", "/", (), states, [s.file for s in sources.values()], file_of.ravel().tolist())
+    return Chunks(name, shape, filters, fill, all_chunks.reshape(-1, 3), files=files)
