@@ -1,11 +1,12 @@
 // Holds the reads of a process from one device to so many bytes a second, as on a slower disk.
 //
-// A control group (cgroup v1, blkio), made by the constructor and removed by the destructor.  Where none can be made,
-// active() is false and nothing is limited.
+// A control group (cgroup v1, blkio).  Where none can be made, active() is false and nothing is limited.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+
+#include "measure/control_group.hpp"
 
 namespace bench {
 
@@ -13,16 +14,13 @@ class device_limit {
  public:
   /// The device that `file` is on.
   device_limit(const std::filesystem::path& file, std::uint64_t bytes_per_s);
-  ~device_limit();
-  device_limit(const device_limit&) = delete;
-  device_limit& operator=(const device_limit&) = delete;
 
-  bool active() const noexcept { return !folder_.empty(); }
+  bool active() const noexcept { return group_.active(); }
   /// Moves the calling process into the group.
-  void enter() const;
+  void enter() const { group_.enter(); }
 
  private:
-  std::filesystem::path folder_;
+  control_group group_;
 };
 
 }  // namespace bench

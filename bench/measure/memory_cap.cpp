@@ -1,9 +1,6 @@
 #include "measure/memory_cap.hpp"
 
-#include <unistd.h>
-
 #include <fstream>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,12 +9,6 @@ namespace bench {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool put(const fs::path& file, const std::string& text) {
-  std::ofstream out(file);
-  out << text << std::flush;
-  return out.good();
-}
 
 /// The mount point of a hierarchy: v1 with the memory controller, or v2.
 fs::path mount_point(bool v2) {
@@ -44,18 +35,6 @@ std::string own_group(bool v2) {
   return "/";
 }
 
-/// Makes a group and limits it; an empty path where that is not possible.
-fs::path make_group(const fs::path& parent, bool v2, std::uint64_t bytes) {
-  static unsigned made = 0;
-  const fs::path folder = parent / ("oocbench-" + std::to_string(::getpid()) + "-" + std::to_string(made++));
-  std::error_code ec;
-  if (v2) put(parent / "cgroup.subtree_control", "+memory");
-  if (!fs::create_directory(folder, ec)) return {};
-  if (put(folder / (v2 ? "memory.max" : "memory.limit_in_bytes"), std::to_string(bytes))) return folder;
-  fs::remove(folder, ec);
-  return {};
-}
-
 }  // namespace
 
 memory_cap::memory_cap(std::uint64_t bytes) {
@@ -67,21 +46,10 @@ memory_cap::memory_cap(std::uint64_t bytes) {
     const fs::path own = mount / fs::path(own_group(v2)).relative_path();
     std::vector<fs::path> parents{own, own.parent_path(), mount};
     for (const fs::path& parent : parents) {
-      folder_ = make_group(parent, v2, bytes);
-      if (active()) return;
+      if (v2) put(parent / "cgroup.subtree_control", "+memory");
+      if (group_.make(parent, v2 ? "memory.max" : "memory.limit_in_bytes", std::to_string(bytes))) return;
     }
   }
-}
-
-memory_cap::~memory_cap() {
-  if (!active()) return;
-  // Its last process has been reaped, but the kernel may take a moment to notice.
-  for (int i = 0; i < 100 && ::rmdir(folder_.c_str()) != 0; ++i) ::usleep(10'000);
-}
-
-void memory_cap::enter() const {
-  if (active() && !put(folder_ / "cgroup.procs", std::to_string(::getpid())))
-    throw std::runtime_error("cannot enter the control group " + folder_.string());
 }
 
 bool can_cap_memory() { return memory_cap(std::uint64_t{1} << 30).active(); }

@@ -7,7 +7,8 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
+
+#include "measure/control_group.hpp"
 
 namespace bench {
 
@@ -15,16 +16,13 @@ class memory_cap {
  public:
   /// bytes == 0: no limit is wanted.
   explicit memory_cap(std::uint64_t bytes);
-  ~memory_cap();
-  memory_cap(const memory_cap&) = delete;
-  memory_cap& operator=(const memory_cap&) = delete;
 
-  bool active() const noexcept { return !folder_.empty(); }
+  bool active() const noexcept { return group_.active(); }
   /// Moves the calling process, which must have one thread, into the group.
-  void enter() const;
+  void enter() const { group_.enter(); }
 
  private:
-  std::filesystem::path folder_;
+  control_group group_;
 };
 
 /// True if a memory cap can be had here.
