@@ -41,7 +41,7 @@ configure_package_config_file(cmake/oocarrayConfig.cmake.in
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/oocarray PATH_VARS CMAKE_INSTALL_INCLUDEDIR)
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/oocarrayConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/oocarrayConfig.cmake
+install(FILES cmake/oocarray_codecs.cmake ${CMAKE_CURRENT_BINARY_DIR}/oocarrayConfig.cmake
   ${CMAKE_CURRENT_BINARY_DIR}/oocarrayConfigVersion.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/oocarray COMPONENT development)
 
@@ -53,8 +53,13 @@ string(REGEX REPLACE "/$" "" pc_to_prefix ${pc_to_prefix})
 set(pc_includedir "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
 set(pc_libdir "\${prefix}/${CMAKE_INSTALL_LIBDIR}")
 set(pc_requires "")
+set(pc_codecs "")
 if(NOT BUILD_SHARED_LIBS)
-  set(pc_requires "sqlite3, spdlog, liburing, libisal, protobuf-lite${codec_modules}")
+  set(pc_requires "sqlite3, spdlog, liburing, libisal, protobuf-lite")
+  foreach(codec ${OOCARRAY_CODECS})
+    list(GET oocarray_codec_${codec} 1 library)
+    string(APPEND pc_codecs "-l${library} ")
+  endforeach()
   if(OOCARRAY_BUILD_REMOTE)
     string(APPEND pc_requires ", libsodium, openssl")
   endif()

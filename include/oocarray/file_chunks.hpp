@@ -29,18 +29,21 @@ enum class chunk_filter : std::uint8_t {
   bitshuffle,       ///< HDF5's filter 32008 without packing, in blocks of its own choice (cd_values[3] and [4] are 0)
   bitshuffle_lz4,   ///< the same with LZ4 (cd_values[4] is 2)
   bitshuffle_zstd,  ///< the same with Zstandard (cd_values[4] is 3)
+  bzip2,            ///< HDF5's filter 307, numcodecs' `bz2`: a stream of bzip2
+  szip,             ///< H5Z_FILTER_SZIP, with its four parameters
+  scale_offset,     ///< H5Z_FILTER_SCALEOFFSET, with its twenty parameters
 };
 
 /// Whether the library can undo it: what packs, but for deflate and gzip, needs libraries that it may have been built
 /// without.
 bool can_undo(chunk_filter f) noexcept;
-/// Whether the library can apply it: the same, but for lzf and those of HDF5 that follow it.
+/// Whether the library can apply it: the same, but for lzf and those of HDF5 that follow lz4.
 bool can_apply(chunk_filter f) noexcept;
 
 /// How a filter packs what is written.  Unpacking asks for none of it.
 struct chunk_packing {
   /// deflate and gzip: 0 to 9, of which ISA-L knows four (0, up to 3, up to 6, above), -1 is 6; blosc: 0 to 9; zstd: as
-  /// its library has it; lz4: its acceleration.
+  /// its library has it; lz4: its acceleration; bzip2: 1 to 9.
   int level = 1;
   bool checksum = false;  ///< zstd: a checksum follows each frame
 
@@ -99,6 +102,9 @@ struct file_chunks {
   /// are.
   std::vector<std::size_t> stored_order = {};
   std::optional<chunk_files> files = {};  ///< none: all chunks are in the file that is opened
+  /// Of each filter what unpacking needs to know (cd_values of H5Pget_filter2): of szip and scale_offset; empty:
+  /// nothing.
+  std::vector<std::vector<std::uint32_t>> parameters = {};
   /// Of each filter, where the array is written to; empty: as chunk_packing says.
   std::vector<chunk_packing> packing = {};
 };

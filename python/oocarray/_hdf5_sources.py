@@ -22,7 +22,7 @@ def check_sources(dataset: Any, where: str) -> None:
             _check(dataset, source, 0, where)
     left = dataset.nbytes if dataset.external else 0
     for name, offset, size in dataset.external or ():
-        place = _place_of_raw_file(dataset, name)
+        place = place_of_raw_file(dataset, name)
         missing = offset + min(size, left) - os.path.getsize(place) if os.path.exists(place) else 0
         left -= min(size, left)
         if missing > 0:  # libhdf5 itself refuses where there is none
@@ -48,7 +48,7 @@ def _expanded(prefix: str, dataset: Any) -> str:
     return _folder_of(dataset) + prefix[len(own) :] if prefix.startswith(own) else prefix
 
 
-def _places_of(dataset: Any, name: str) -> Iterator[str]:
+def places_of(dataset: Any, name: str) -> Iterator[str]:
     """As H5F_prefix_open_file() goes through them."""
     if os.path.isabs(name):
         yield name
@@ -64,7 +64,7 @@ def _places_of(dataset: Any, name: str) -> Iterator[str]:
         yield os.path.join(os.path.dirname(os.path.realpath(dataset.file.filename)), name)
 
 
-def _place_of_raw_file(dataset: Any, name: str) -> str:
+def place_of_raw_file(dataset: Any, name: str) -> str:
     prefix = _expanded(_variable("HDF5_EXTFILE_PREFIX"), dataset)
     return name if prefix in ("", ".") else os.path.join(prefix, name)
 
@@ -73,7 +73,7 @@ def _opened(dataset: Any, name: str) -> Any:
     import h5py
 
     first: Optional[OSError] = None
-    for place in _places_of(dataset, name):
+    for place in places_of(dataset, name):
         try:
             return h5py.File(place, "r", swmr=dataset.file.swmr_mode)
         except FileNotFoundError:
@@ -157,7 +157,7 @@ def _check_numbered(dataset: Any, source: Any, where: str) -> None:
         file, name = _names(source, k)
         if file == ".":
             return name in dataset.file
-        if not any(map(os.path.exists, _places_of(dataset, file))):
+        if not any(map(os.path.exists, places_of(dataset, file))):
             return False
         try:
             with _opened(dataset, file) as opened:

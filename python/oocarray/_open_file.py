@@ -111,9 +111,9 @@ def open_file(
     written.  A file that somebody cuts off while it is open makes `Array.writeback` raise OSError with both sizes; a
     touch of elements that are gone ends the process with that message.
 
-    A dataset of HDF5 may be stored in chunks, packed by the filters deflate, shuffle, fletcher32, lzf, Blosc, Zstandard,
-    LZ4 and bitshuffle (the last five where the library was built with them).  Then it is opened for reading only; chunks are decoded when they are
-    touched, on all processors, and take up to half of the memory budget.  A chunk that cannot be decoded, or is to be after
+    A dataset of HDF5 may be stored in chunks, packed by the filters deflate, shuffle, fletcher32, scale-offset, szip, bzip2,
+    lzf, Blosc, Zstandard, LZ4 and bitshuffle (the last seven where the library was built with them).  Then it is opened for
+    reading only; chunks are decoded when they are touched, on all processors, and take up to half of the memory budget.  A chunk that cannot be decoded, or is to be after
     somebody has written to the file, is an error that names file, dataset and chunk.
 
     An array of Zarr, of version 3 or 2, in a folder or a zip file, is read in the same way, with the codecs that
@@ -146,8 +146,9 @@ def open_file(
         Fortran-contiguous NumPy array.
     dataset : str
         Of Zarr: the array's path in the group.  Of any other file: it is of HDF5, and this is the dataset: contiguous, with
-        space in the file, in chunks as said above, or virtual, of such as go together; not external.  Where a link leads to another file, that file is used,
-        and is what the array's messages name.
+        space in the file; in chunks as said above; external; or, for reading, compact or virtual, of sources that go together.
+        Where its elements are in another file, by a link or as an external one, that file is used, and is what the array's
+        messages name.
     layout, tile, block, shared, wait_for_writer
         As for `create`.
 
@@ -155,8 +156,8 @@ def open_file(
     ------
     FileNotFoundError, IsADirectoryError, PermissionError, OSError
     TypeMismatch
-        For elements that are Python objects, and datasets that do not lie in one piece, have elements that NumPy has no
-        type for, or chunks with filters that are not undone.
+        For elements that are Python objects, and datasets that have elements that NumPy has no type for, or chunks with
+        filters that are not undone, and those that are only read, with mode "r+".
     InvalidRequest
         For a file that is shorter than its shape needs, with both sizes; an offset beyond the end, or that is not
         aligned; a .npy file without its mark, or with a header that is cut short; what h5py cannot open; damaged shards,

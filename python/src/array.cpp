@@ -87,7 +87,10 @@ constexpr std::pair<std::string_view, chunk_filter> filters_by_name[] = {
     {"hdf5_lz4", chunk_filter::hdf5_lz4},
     {"bitshuffle", chunk_filter::bitshuffle},
     {"bitshuffle_lz4", chunk_filter::bitshuffle_lz4},
-    {"bitshuffle_zstd", chunk_filter::bitshuffle_zstd}};
+    {"bitshuffle_zstd", chunk_filter::bitshuffle_zstd},
+    {"bzip2", chunk_filter::bzip2},
+    {"szip", chunk_filter::szip},
+    {"scale_offset", chunk_filter::scale_offset}};
 
 using table_of_numbers = py::array_t<std::uint64_t, py::array::c_style | py::array::forcecast>;
 
@@ -100,12 +103,13 @@ using files_of_chunks =
 using packing_of_filter = std::tuple<int, bool, std::string, std::uint8_t, std::uint32_t, std::uint32_t>;
 
 /// Where a dataset's chunks lie: its name, their extents, filters by name, the fill value's bytes; of each chunk
-/// offset, bytes and filter mask; the order of its dimensions, its files, and how each filter packs.
-using chunks_in_file = std::tuple<std::string, sizes, std::vector<std::string>, py::bytes, table_of_numbers, sizes,
-                                  std::optional<files_of_chunks>, std::vector<packing_of_filter>>;
+/// offset, bytes and filter mask; the order of its dimensions, its files, how each filter packs, and its parameters.
+using chunks_in_file =
+    std::tuple<std::string, sizes, std::vector<std::string>, py::bytes, table_of_numbers, sizes,
+               std::optional<files_of_chunks>, std::vector<packing_of_filter>, std::vector<std::vector<std::uint32_t>>>;
 
 file_chunks chunks_from(const chunks_in_file& given) {
-  const auto& [dataset, extents, filters, fill, table, order, files, packing] = given;
+  const auto& [dataset, extents, filters, fill, table, order, files, packing, parameters] = given;
   file_chunks c{.dataset = dataset, .extents = extents, .filters = {}, .table = {}, .fill = {}, .stored_order = order};
   for (const std::string& name : filters) {
     const auto* const known = std::find_if(std::begin(filters_by_name), std::end(filters_by_name),
@@ -122,6 +126,7 @@ file_chunks chunks_from(const chunks_in_file& given) {
     c.table.push_back({rows(i, 0), static_cast<std::uint32_t>(rows(i, 1)), static_cast<std::uint32_t>(rows(i, 2))});
   for (const auto& [level, checksum, codec, shuffle, element, block] : packing)
     c.packing.push_back({level, checksum, codec, static_cast<chunk_packing::shuffling>(shuffle), element, block});
+  c.parameters = parameters;
   if (!files) return c;
   const auto& [names, separator, chunks, states, paths, file_of] = *files;
   c.files = chunk_files{

@@ -1,5 +1,8 @@
 """Datasets of HDF5 that lie in one piece, used where they are."""
 
+import multiprocessing
+import os
+
 import numpy as np
 import pytest
 
@@ -42,16 +45,12 @@ def test_records_with_texts_are_used_in_place(tmp_path, budget):
 def test_other_datasets_are_refused_by_name(tmp_path, budget):
     path = tmp_path / "a.h5"
     with h5py.File(path, "w") as file:
-        file.create_dataset("chunks", data=np.zeros((10, 10), int), chunks=(5, 5), scaleoffset=3)
         file.create_dataset("empty", (10,), "f8")
-        file.create_dataset("outside", (10,), "f8", external=[(str(tmp_path / "b"), 0, 80)])
         file.create_dataset("text", data=["a", "b"])
         file.create_dataset("one", data=3.0)
         file.create_group("group")
     for name, why in {
-        "chunks": "filter 'scaleoffset'",
         "empty": "no space",
-        "outside": "other files",
         "text": "objects",
         "one": "single element",
         "group": "group",
@@ -59,8 +58,65 @@ def test_other_datasets_are_refused_by_name(tmp_path, budget):
         with pytest.raises(ooc.TypeMismatch, match=why) as raised:
             ooc.open_file(path, dataset=name)
         assert "a.h5" in str(raised.value)
-    with pytest.raises(FileNotFoundError, match="'none'; it has chunks, empty, group"):
+    with pytest.raises(FileNotFoundError, match="'none'; it has empty, group"):
         ooc.open_file(path, dataset="none")
+
+
+def test_a_compact_dataset_is_read(tmp_path, budget):
+    there = np.arange(60, dtype=">i2").reshape(5, 12)
+    plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    plist.set_layout(h5py.h5d.COMPACT)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        space, stored = h5py.h5s.create_simple(there.shape), h5py.h5t.py_create(there.dtype)
+        h5py.Dataset(h5py.h5d.create(file.id, b"c", stored, space, plist))[...] = there
+    with ooc.open_file(tmp_path / "a.h5", dataset="c") as a:
+        assert a.dtype == there.dtype and np.array_equal(a[...], there)
+        with multiprocessing.get_context("spawn").Pool(1) as other:
+            assert other.apply(_sum_of, (a,)) == there.sum()
+    with pytest.raises(ooc.TypeMismatch, match="a.h5', dataset 'c': is stored in the header .*only read in place"):
+        ooc.open_file(tmp_path / "a.h5", "r+", dataset="c")
+
+
+def _sum_of(a):
+    return int(np.asarray(a[...]).sum())
+
+
+def test_a_dataset_whose_data_are_in_a_raw_file_is_used_there(tmp_path, budget, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    there = np.arange(300.0).reshape(30, 10)
+    with h5py.File("a.h5", "w") as file:
+        file.create_dataset("d", data=there, external=[("raw.bin", 16, h5py.h5f.UNLIMITED)])
+    with ooc.open_file("a.h5", "r+", dataset="d") as a:
+        assert np.array_equal(a[...], there)
+        a[3, 4] = 7
+    there[3, 4] = 7
+    with h5py.File("a.h5", "r") as file:
+        assert np.array_equal(file["d"], there)
+    with ooc.open_file("a.h5", dataset="d") as a:
+        assert np.array_equal(a[...], there)
+    os.truncate("raw.bin", 100)
+    with pytest.raises(OSError, match="raw.bin' .*2316 bytes too short"):
+        ooc.open_file("a.h5", dataset="d")
+    os.remove("raw.bin")
+    with pytest.raises(FileNotFoundError, match="raw.bin"):
+        ooc.open_file("a.h5", dataset="d")
+
+
+def test_a_dataset_whose_data_are_in_several_raw_files_is_read(tmp_path, budget, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    there = np.arange(2400, dtype="i4").reshape(30, 80)
+    shapes = {"rows": [3200, 1600, 4800], "parts": [160, 480, 8960], "bytes": [6, 9594]}
+    with h5py.File("a.h5", "w") as file:
+        for name, sizes in shapes.items():
+            raw = [(f"{name}{i}", 8 * i, size) for i, size in enumerate(sizes)]
+            file.create_dataset(name, data=there, external=raw)
+    for name in ("rows", "parts"):
+        with ooc.open_file("a.h5", dataset=name) as a:
+            assert np.array_equal(a[...], there)
+        with pytest.raises(ooc.TypeMismatch, match="in several files, which are only read"):
+            ooc.open_file("a.h5", "r+", dataset=name)
+    with pytest.raises(ooc.TypeMismatch, match="'bytes': is stored in several files, which do not each have whole elements"):
+        ooc.open_file("a.h5", dataset="bytes")
 
 
 def test_files_that_are_not_hdf5_any_more_are_refused_by_name_with_what_to_do(tmp_path, budget):

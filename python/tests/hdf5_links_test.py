@@ -1,6 +1,7 @@
 """Datasets of HDF5 that another file holds, or another name leads to, used in place: always the bytes that h5py reads."""
 
 import os
+import pickle
 
 import numpy as np
 import pytest
@@ -130,3 +131,17 @@ def test_a_file_that_this_process_is_writing_with_h5py_is_refused(tmp_path, budg
                 ooc.open_file(path, mode, dataset="a")
     with ooc.open_file(path, dataset="a") as a:
         assert np.array_equal(a[...], there)
+
+
+def test_a_dataset_in_chunks_behind_a_link_is_found_again_by_another_process(tmp_path, budget):
+    with h5py.File(tmp_path / "far.h5", "w") as file:
+        file.create_dataset("q", data=there, chunks=True, compression="gzip")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["d"] = h5py.ExternalLink("far.h5", "/q")
+    with ooc.open_file(tmp_path / "a.h5", dataset="d") as a:
+        path, _, _, dataset, _ = a._raw
+        assert (path, dataset) == (str(tmp_path / "a.h5"), "d")
+        assert pickle.loads(pickle.dumps(a))[3, 4] == there[3, 4]
+    again = ooc.open_file(path, dataset=dataset)
+    assert np.array_equal(again[...], there)
+    again.close()

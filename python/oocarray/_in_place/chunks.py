@@ -40,6 +40,7 @@ class Chunks(NamedTuple):
     order: Tuple[int, ...] = ()  #: of the dimensions, as a chunk stores them; empty: as they are
     files: Optional[Files] = None  #: none: all are in the file that is opened
     packing: Sequence[Packing] = ()  #: of each filter, where the array is written to
+    parameters: Sequence[Sequence[int]] = ()  #: of each filter what unpacking needs to know, where that is any
 
 
 class Place(NamedTuple):

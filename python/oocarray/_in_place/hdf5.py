@@ -6,13 +6,14 @@ import errno
 import fcntl
 import os
 import signal
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Optional
 
 import numpy as np
 
 from .._errors import Busy, InvalidRequest, TypeMismatch
-from .chunks import Place
-from .hdf5_chunks import chunks_of
+from .chunks import Chunks, Place
+from .hdf5_chunks import Refuse, chunks_of
+from .hdf5_external import chunks_of_segments, in_memory, segments_of
 from .hdf5_virtual import chunks_of_virtual
 
 
@@ -162,7 +163,7 @@ def _plain(dtype: "np.dtype[Any]") -> "np.dtype[Any]":
 def find(path: str, name: str, writable: bool) -> Place:
     """The place of a dataset that can be used where it lies.  Raises what `oocarray.open_file` says for others."""
     try:
-        import h5py
+        import h5py  # noqa: F401
     except ImportError:
         raise ImportError(f"'{path}': finding a dataset of HDF5 needs the package h5py") from None
     with opened(path) as file:
@@ -173,34 +174,64 @@ def find(path: str, name: str, writable: bool) -> Place:
 
         holder = dataset.file
         _check_holder(holder, path, name, writable)
-        layout = dataset.id.get_create_plist().get_layout()
-        is_empty = dataset.shape is not None and 0 in dataset.shape  # and lies nowhere
-        in_chunks = layout == h5py.h5d.CHUNKED and not is_empty
-        if layout == h5py.h5d.COMPACT and not is_empty:
-            refuse("is stored in its header")
-        in_others = layout not in (h5py.h5d.CONTIGUOUS, h5py.h5d.COMPACT, h5py.h5d.CHUNKED) and not is_empty
-        if (in_chunks or in_others) and writable:
-            refuse("is made up of other datasets" if in_others else "is stored in chunks, which are only read in place")
-        if dataset.external:
-            refuse("has its data in other files")
-        # Of nothing: None, or a number where the file has a user block.
-        offset = 0 if is_empty or in_chunks or in_others else dataset.id.get_offset()
-        allocated = dataset.id.get_space_status() != h5py.h5d.SPACE_STATUS_NOT_ALLOCATED
-        if offset is None or not (is_empty or in_chunks or in_others or allocated):
-            refuse("has no space in the file yet, as nothing was written to it")
-        # h5py converts what it reads: that it has a type for the elements does not mean that they are stored so.
-        stored = dataset.id.get_type()
-        try:
-            dtype = dataset.dtype
-            same = stored == h5py.h5t.py_create(dtype, logical=True)
-        except TypeError:
-            same = False
-        if not same and not (isinstance(stored, h5py.h5t.TypeOpaqueID) and dtype.kind == "V"):
-            refuse(f"has elements ({_described(stored)}) that NumPy has no type for")
         # By the path it was asked for, where that is the same file: it is what messages and other processes name.
         descriptor = holder.id.get_vfd_handle()
         at = path if os.path.samestat(os.fstat(descriptor), os.stat(path)) else holder.filename
-        # Python objects are refused by who asks.
-        find_chunks = chunks_of if in_chunks else chunks_of_virtual if in_others else None
-        chunks = find_chunks(dataset, name, dtype, refuse) if find_chunks and not dtype.hasobject else None
-        return Place(_plain(dtype), dataset.shape, at, os.dup(descriptor), offset, chunks)
+        dtype = _dtype_of(dataset, refuse)
+        if dtype.hasobject:  # Python objects are refused by who asks
+            return Place(dtype, dataset.shape, at, os.dup(descriptor), 0, None)
+        place = _place(dataset, at, name, dtype, writable, refuse)
+        in_one_piece = place.chunks is None and place.path == at
+        return place if in_one_piece else place._replace(again=(path, name))
+
+
+def _dtype_of(dataset: Any, refuse: Refuse) -> "np.dtype[Any]":
+    import h5py
+
+    # h5py converts what it reads: that it has a type for the elements does not mean that they are stored so.
+    stored = dataset.id.get_type()
+    try:
+        dtype = dataset.dtype
+        same = stored == h5py.h5t.py_create(dtype, logical=True)
+    except TypeError:
+        same = False
+    if not same and not (isinstance(stored, h5py.h5t.TypeOpaqueID) and dtype.kind == "V"):
+        refuse(f"has elements ({_described(stored)}) that NumPy has no type for")
+    return _plain(dtype)
+
+
+def _place(dataset: Any, at: str, name: str, dtype: "np.dtype[Any]", writable: bool, refuse: Refuse) -> Place:
+    import h5py
+
+    chunks: Optional[Chunks] = None
+    offset = 0
+    layout = dataset.id.get_create_plist().get_layout()
+    file = dataset.file.id.get_vfd_handle()
+    if dataset.shape is None or 0 in dataset.shape:  # lies nowhere
+        pass
+    elif layout == h5py.h5d.COMPACT:
+        if writable:
+            refuse("is stored in the header of its file, which is only read in place")
+        made = in_memory(dataset)
+        return Place(dtype, dataset.shape, f"/proc/self/fd/{made}", made, 0, None)
+    elif layout == h5py.h5d.CHUNKED:
+        if writable:
+            refuse("is stored in chunks, which are only read in place")
+        chunks = chunks_of(dataset, name, dtype, refuse)
+    elif layout == h5py.h5d.VIRTUAL:
+        if writable:
+            refuse("is made up of other datasets")
+        chunks = chunks_of_virtual(dataset, name, dtype, refuse)
+    elif dataset.external:
+        raw = segments_of(dataset, f"'{at}', dataset '{name}'")
+        if len(raw) == 1:
+            return Place(dtype, dataset.shape, raw[0].file, os.open(raw[0].file, os.O_RDONLY), raw[0].offset, None)
+        if writable:
+            refuse("is stored in several files, which are only read in place")
+        chunks = chunks_of_segments(raw, dataset, name, dtype, refuse)
+    else:
+        begin = dataset.id.get_offset()  # of nothing: None, or a number where the file has a user block
+        if begin is None or dataset.id.get_space_status() == h5py.h5d.SPACE_STATUS_NOT_ALLOCATED:
+            refuse("has no space in the file yet, as nothing was written to it")
+        offset = begin
+    return Place(dtype, dataset.shape, at, os.dup(file), offset, chunks)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-import zlib
-from typing import Any, Callable, Iterator, List, NoReturn, Optional, Tuple
+from typing import Any, Callable, Iterator, List, NamedTuple, NoReturn, Optional, Tuple
 
 import numpy as np
 
@@ -14,20 +13,49 @@ from .chunks import Chunks
 
 Refuse = Callable[[str], NoReturn]
 
-_filters = {1: "deflate", 2: "shuffle", 3: "fletcher32", 32000: "lzf", 32001: "blosc", 32004: "hdf5_lz4", 32015: "zstd"}
-_bitshuffle = 32008
+_filters = {
+    1: "deflate",
+    2: "shuffle",
+    3: "fletcher32",
+    4: "szip",
+    6: "scale_offset",
+    307: "bzip2",
+    32000: "lzf",
+    32001: "blosc",
+    32004: "hdf5_lz4",
+    32015: "zstd",
+}
+_nbit, _bitshuffle = 5, 32008
 _packed_by = {0: "bitshuffle", 2: "bitshuffle_lz4", 3: "bitshuffle_zstd"}  #: what cd_values[4] of bitshuffle says
 
 
-def _filters_of(dataset: Any, refuse: Refuse) -> List[str]:
+class _Filter(NamedTuple):
+    place: int  #: among the filters of the dataset
+    name: str
+    parameters: List[int]  #: that unpacking needs
+
+
+def _parameters(name: str, values: Tuple[int, ...], element_size: int) -> List[int]:
+    """What is to be known of a filter, of what libhdf5 says of it."""
+    if name == "szip":
+        return list(values)
+    if name == "scale_offset":  # the fill value follows eight numbers; what is behind it was not written by anybody
+        used = 8 + -(-element_size // 4)
+        return list(values[:used]) + [0] * (len(values) - used)
+    return []
+
+
+def _filters_of(dataset: Any, refuse: Refuse) -> List[_Filter]:
     plist = dataset.id.get_create_plist()
     found = []
     for i in range(plist.get_nfilters()):
         code, _, values, name = plist.get_filter(i)
+        if code == _nbit and values[1:2] == (1,):  # numbers that have all their bits stay as they are
+            continue
         filter = _filters.get(code) if code != _bitshuffle else _bitshuffle_of(values, dataset.dtype.itemsize)
         if filter is None or filter not in _core.chunk_filters():
             refuse(f"is packed by the filter '{name.decode(errors='replace') or code}', which is not decoded in place")
-        found.append(filter)
+        found.append(_Filter(i, filter, _parameters(filter, values, dataset.dtype.itemsize)))
     return found
 
 
@@ -79,18 +107,18 @@ class _Places:
         return os.pread(self.dataset.file.id.get_vfd_handle(), size, at)
 
 
-def _is_unpacked(stored: bytes, filters: List[str], refuse: Refuse) -> bool:
-    """Whether a chunk at the end of the dataset, as long as if it were not packed, is not (H5Pset_chunk_opts)."""
-    if "deflate" in filters:
-        packed = zlib.decompressobj()
-        try:
-            packed.decompress(stored)
-        except zlib.error:
-            return True
-        return not packed.eof
-    if "fletcher32" in filters:
-        return True  # it would be longer
-    return refuse("has chunks at its end that may be stored without its filters")
+def _is_unpacked(dataset: Any, origin: Tuple[int, ...], dtype: "np.dtype[Any]") -> bool:
+    """Whether a chunk at the end of the dataset, as long as if it were not packed, is not (H5Pset_chunk_opts).
+
+    It may be taken as such where its bytes are what libhdf5 reads of it, however it came to that.
+    """
+    stored = np.frombuffer(dataset.id.read_direct_chunk(origin)[1], dtype).reshape(dataset.chunks)
+    shape = [min(c, n - o) for o, c, n in zip(origin, dataset.chunks, dataset.shape)]
+    try:
+        there = dataset[tuple(slice(o, o + n) for o, n in zip(origin, shape))]
+    except OSError:  # libhdf5 cannot unpack it, but would have to
+        return False
+    return bool(there.tobytes() == stored[tuple(map(slice, shape))].tobytes())
 
 
 _left_out = 2**32 - 1  # all filters
@@ -98,11 +126,13 @@ _left_out = 2**32 - 1  # all filters
 
 def chunks_of(dataset: Any, name: str, dtype: "np.dtype[Any]", refuse: Refuse) -> Chunks:
     """Those of a dataset that is stored in chunks and has elements."""
-    filters = _filters_of(dataset, refuse)
+    applied = _filters_of(dataset, refuse)
+    filters = [f.name for f in applied]
     shape = tuple(dataset.chunks)
     whole = int(np.prod(shape, dtype=np.uint64)) * dtype.itemsize
     places = _Places(dataset, refuse)
     rows = []
+    some_unpacked = bool(filters)  # as long as no chunk at the end has shown that all there are packed
     for origin in _origins(dataset):
         chunk = dataset.id.get_chunk_info_by_coord(origin)
         if not chunk.size:
@@ -111,10 +141,13 @@ def chunks_of(dataset: Any, name: str, dtype: "np.dtype[Any]", refuse: Refuse) -
         places.look(origin, chunk)
         mask = chunk.filter_mask
         at_end = any(o + c > n for o, c, n in zip(origin, shape, dataset.shape))
-        if filters and at_end and chunk.size == whole and not mask:
-            stored = dataset.id.read_direct_chunk(origin)[1]
-            mask = _left_out if _is_unpacked(stored, filters, refuse) else 0
+        if some_unpacked and at_end and chunk.size == whole and not mask:
+            some_unpacked = _is_unpacked(dataset, origin, dtype)
+            mask = _left_out if some_unpacked else 0
         rows.append((chunk.byte_offset, chunk.size, mask))
     table = np.array(rows, np.uint64).reshape(-1, 3)
     table[table[:, 1] != 0, 0] += np.uint64(places.begins[0])
-    return Chunks(name, shape, filters, fill_of(dataset, dtype), table)
+    mask = table[:, 2].copy()
+    table[:, 2] = sum((mask >> np.uint64(f.place) & np.uint64(1)) << np.uint64(i) for i, f in enumerate(applied))
+    parameters = [f.parameters for f in applied]
+    return Chunks(name, shape, filters, fill_of(dataset, dtype), table, parameters=parameters)

@@ -7,6 +7,7 @@ from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
 
 import numpy as np
 
+from .._hdf5_sources import places_of
 from .chunks import Chunks, Files
 from .hdf5_chunks import Refuse, chunks_of, fill_of
 
@@ -50,14 +51,12 @@ def _box(space: Any, whole: Shape, refuse: Refuse) -> Tuple[Shape, Shape]:
     return tuple(int(b) for b in begin), shape
 
 
-def _place_of(name: str, holder: str, refuse: Refuse) -> str:
+def _place_of(name: str, dataset: Any, refuse: Refuse) -> str:
     """The file of a source, where libhdf5 looks for it."""
     if name == ".":
-        return holder
-    if os.environ.get("HDF5_VDS_PREFIX"):
-        refuse("is made up of datasets that lie where HDF5_VDS_PREFIX says")
-    for folder in (os.path.dirname(os.path.abspath(holder)), os.getcwd()):
-        if os.path.exists(path := os.path.join(folder, name)):
+        return str(dataset.file.filename)
+    for path in places_of(dataset, name):
+        if os.path.exists(path):
             return path
     return refuse(f"has a source in '{name}', which is not there")
 
@@ -69,7 +68,7 @@ def _parts(dataset: Any, refuse: Refuse) -> Iterator[_Part]:
         if "%b" in name or "%b" in plist.get_virtual_dsetname(i):
             refuse("has sources that are numbered as they come")
         begin, shape = _box(plist.get_virtual_vspace(i), dataset.shape, refuse)
-        path = _place_of(name, dataset.file.filename, refuse)
+        path = _place_of(name, dataset, refuse)
         yield _Part(path, plist.get_virtual_dsetname(i), begin, shape, plist.get_virtual_srcspace(i))
 
 
@@ -148,7 +147,7 @@ def chunks_of_virtual(dataset: Any, name: str, dtype: "np.dtype[Any]", refuse: R
     fill = fill_of(dataset, dtype)
     sources: Dict[Tuple[str, str], _Source] = {}
     parts, tables = list(_parts(dataset, refuse)), []
-    filters, shape = None, None
+    packed_as, shape = None, None
     for part in parts:
         key = part.path, part.dataset
         if key not in sources:
@@ -156,17 +155,17 @@ def chunks_of_virtual(dataset: Any, name: str, dtype: "np.dtype[Any]", refuse: R
         source = sources[key]
         if source.chunks is not None:
             one, table = _in_chunks(source, source.chunks, part, refuse)
-            by = source.chunks.filters
+            by = (source.chunks.filters, source.chunks.parameters)
         else:
             one, table = _contiguous(source, part, dtype.itemsize, refuse)
-            by = []
+            by = ([], [])
         if source.fill != (fill or bytes(dtype.itemsize)) and not table[:, 1].all():
             refuse(f"has a source, '{part.path}', dataset '{part.dataset}', not all written, with another fill value")
-        if (filters, shape) not in ((None, None), (by, one)):
+        if (packed_as, shape) not in ((None, None), (by, one)):
             refuse("has sources in chunks of different shapes, or packed by different filters")
-        filters, shape = by, one
+        packed_as, shape = by, one
         tables.append(table)
-    if shape is None or filters is None:
+    if shape is None or packed_as is None:
         return refuse("has no sources")
     grid = tuple(-(-n // c) for n, c in zip(dataset.shape, shape))
     all_chunks, file_of = np.zeros((*grid, 3), np.uint64), np.zeros(grid, np.uint32)
@@ -181,4 +180,4 @@ def chunks_of_virtual(dataset: Any, name: str, dtype: "np.dtype[Any]", refuse: R
         file_of[np.ix_(*at)] = number_of[part.path, part.dataset]
     states = np.array([s.state for s in sources.values()], np.uint64).reshape(-1, 2)
     files = Files("", "/", (), states, [s.file for s in sources.values()], file_of.ravel().tolist())
-    return Chunks(name, shape, filters, fill, all_chunks.reshape(-1, 3), files=files)
+    return Chunks(name, shape, packed_as[0], fill, all_chunks.reshape(-1, 3), files=files, parameters=packed_as[1])

@@ -39,7 +39,9 @@ _keys_of_v3 = {
     "attributes", "storage_transformers", "dimension_names", "consolidated_metadata",
 }  # fmt: skip
 _shuffles = ("noshuffle", "shuffle", "bitshuffle")
-_codecs_of_v2 = {"zlib": "deflate", "gzip": "gzip", "zstd": "zstd", "blosc": "blosc", "lz4": "lz4", "fletcher32": "fletcher32"}
+_codecs_of_v2 = {
+    "zlib": "deflate", "gzip": "gzip", "zstd": "zstd", "blosc": "blosc", "lz4": "lz4", "bz2": "bzip2", "fletcher32": "fletcher32",
+}  # fmt: skip
 
 
 def described(meta: Dict[str, Any], refuse: Refuse) -> Described:

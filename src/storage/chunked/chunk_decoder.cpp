@@ -7,6 +7,15 @@
 #include "storage/chunked/chunk_filters.hpp"
 
 namespace ooc::storage {
+namespace {
+
+std::vector<std::vector<std::uint32_t>> parameters_of(const file_chunks& c) {
+  auto all = c.parameters;
+  all.resize(c.filters.size());
+  return all;
+}
+
+}  // namespace
 
 std::vector<std::uint64_t> steps_as_stored(const file_chunks& c, std::uint32_t element_size) {
   std::vector<std::uint64_t> steps(c.stored_order.size());
@@ -17,6 +26,7 @@ std::vector<std::uint64_t> steps_as_stored(const file_chunks& c, std::uint32_t e
 
 chunk_decoder::chunk_decoder(const file_chunks& c, std::uint32_t element_size)
     : filters_(c.filters),
+      parameters_(parameters_of(c)),
       element_size_(element_size),
       extents_(c.extents.begin(), c.extents.end()),
       steps_(steps_as_stored(c, element_size)) {}
@@ -44,16 +54,15 @@ std::uint64_t chunk_decoder::memory(const file_chunks& c, std::uint64_t chunk, s
 }
 
 std::string chunk_decoder::decode(std::uint32_t filter_mask, std::span<std::byte> to) {
-  std::vector<chunk_filter> applied;
+  std::vector<std::size_t> applied;
   for (std::size_t i = 0; i < filters_.size(); ++i)
-    if (i >= 32 || (filter_mask >> i & 1U) == 0) applied.push_back(filters_[i]);
+    if (i >= 32 || (filter_mask >> i & 1U) == 0) applied.push_back(i);
   std::span<const std::byte> now = std::span(stored_).first(bytes_);
   for (; !applied.empty(); applied.pop_back()) {
+    const chunk_filter filter = filters_[applied.back()];
     const bool last = applied.size() == 1 && steps_.empty();
-    const std::span<std::byte> next = last                     ? to
-                                      : copies(applied.back()) ? beside(now, to.size())
-                                                               : std::span<std::byte>{};
-    if (std::string why = undo(applied.back(), now, next, element_size_); !why.empty()) return why;
+    const std::span<std::byte> next = last ? to : copies(filter) ? beside(now, to.size()) : std::span<std::byte>{};
+    if (std::string why = undo(filter, parameters_[applied.back()], now, next, element_size_); !why.empty()) return why;
   }
   if (now.size() != to.size())
     return "has " + std::to_string(now.size()) + " bytes, and should have " + std::to_string(to.size());

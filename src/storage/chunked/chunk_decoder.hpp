@@ -34,6 +34,7 @@ class chunk_decoder {
   void put_in_order(std::size_t dimension, const std::byte* from, std::byte*& to) const;
 
   const std::vector<chunk_filter> filters_;
+  const std::vector<std::vector<std::uint32_t>> parameters_;  ///< of each filter
   const std::uint32_t element_size_;
   const std::vector<std::uint64_t> extents_;
   const std::vector<std::uint64_t> steps_;   ///< of steps_as_stored()

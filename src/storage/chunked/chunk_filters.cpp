@@ -14,6 +14,14 @@
 #ifdef OOCARRAY_LZ4
 #include <lz4.h>
 #endif
+#ifdef OOCARRAY_BZIP2
+#include <bzlib.h>
+#endif
+#ifdef OOCARRAY_SZIP
+extern "C" {  // which its header leaves to C++
+#include <szlib.h>
+}
+#endif
 
 #include <algorithm>
 #include <cstring>
@@ -22,6 +30,7 @@
 
 #include "storage/chunked/big_endian.hpp"
 #include "storage/chunked/bitshuffle.hpp"
+#include "storage/chunked/scale_offset.hpp"
 #include "storage/layout/crc32c.hpp"
 
 namespace ooc::storage {
@@ -157,6 +166,42 @@ std::string unpack_hdf5_lz4(std::span<const std::byte>& bytes, std::span<std::by
 }
 #endif
 
+#ifdef OOCARRAY_BZIP2
+std::string unpack_bzip2(std::span<const std::byte>& bytes, std::span<std::byte> to) {
+  auto n = static_cast<unsigned>(to.size());
+  auto* const from = const_cast<char*>(reinterpret_cast<const char*>(bytes.data()));
+  const int e = BZ2_bzBuffToBuffDecompress(reinterpret_cast<char*>(to.data()), &n, from,
+                                           static_cast<unsigned>(bytes.size()), 0, 0);
+  if (e != BZ_OK)
+    return std::string(e == BZ_OUTBUFF_FULL ? "unpacks to more than a chunk" : "cannot be unpacked") + " (bzip2)";
+  bytes = to.first(n);
+  return "";
+}
+#endif
+
+#ifdef OOCARRAY_SZIP
+/// Before what is packed, how many bytes it was.
+std::string unpack_szip(std::span<const std::uint32_t> parameters, std::span<const std::byte>& bytes,
+                        std::span<std::byte> to) {
+  std::uint32_t all = 0;
+  if (parameters.size() != 4) return "cannot be unpacked (szip), as its parameters are incomplete";
+  if (bytes.size() < sizeof all) return "is too short (szip)";
+  std::memcpy(&all, bytes.data(), sizeof all);
+  if (all > to.size()) return "unpacks to more than a chunk (szip)";
+  const auto parameter = [&](std::size_t i) { return static_cast<int>(parameters[i]); };
+  SZ_com_t how{.options_mask = parameter(0),
+               .bits_per_pixel = parameter(2),
+               .pixels_per_block = parameter(1),
+               .pixels_per_scanline = parameter(3)};
+  std::size_t n = all;
+  if (SZ_BufftoBuffDecompress(to.data(), &n, bytes.data() + sizeof all, bytes.size() - sizeof all, &how) != SZ_OK ||
+      n != all)
+    return "cannot be unpacked (szip)";
+  bytes = to.first(all);
+  return "";
+}
+#endif
+
 }  // namespace
 
 #ifdef OOCARRAY_LZ4
@@ -200,8 +245,8 @@ std::uint64_t most_between(const std::vector<chunk_filter>& filters, std::uint64
   return chunk + 4 * filters.size();  // checksums
 }
 
-std::string undo(chunk_filter f, std::span<const std::byte>& now, std::span<std::byte> next,
-                 std::uint32_t element_size) {
+std::string undo(chunk_filter f, [[maybe_unused]] std::span<const std::uint32_t> parameters,
+                 std::span<const std::byte>& now, std::span<std::byte> next, std::uint32_t element_size) {
   switch (f) {
     case chunk_filter::deflate:
     case chunk_filter::gzip: return inflate(now, next, f);
@@ -230,6 +275,13 @@ std::string undo(chunk_filter f, std::span<const std::byte>& now, std::span<std:
     case chunk_filter::bitshuffle_zstd:
 #endif
     case chunk_filter::bitshuffle: return undo_bitshuffle(f, now, next, element_size);
+    case chunk_filter::scale_offset: return undo_scale_offset(parameters, now, next);
+#ifdef OOCARRAY_BZIP2
+    case chunk_filter::bzip2: return unpack_bzip2(now, next);
+#endif
+#ifdef OOCARRAY_SZIP
+    case chunk_filter::szip: return unpack_szip(parameters, now, next);
+#endif
     default: return "is packed by a filter that this build of the library cannot undo";
   }
 }
@@ -255,10 +307,18 @@ bool can_undo(chunk_filter f) noexcept {
 #ifndef OOCARRAY_LZF
     case chunk_filter::lzf: return false;
 #endif
-    default: return f <= chunk_filter::bitshuffle_zstd;
+#ifndef OOCARRAY_BZIP2
+    case chunk_filter::bzip2: return false;
+#endif
+#ifndef OOCARRAY_SZIP
+    case chunk_filter::szip: return false;
+#endif
+    default: return f <= chunk_filter::scale_offset;
   }
 }
 
-bool can_apply(chunk_filter f) noexcept { return (f < chunk_filter::lzf || f == chunk_filter::lz4) && can_undo(f); }
+bool can_apply(chunk_filter f) noexcept {
+  return (f < chunk_filter::lzf || f == chunk_filter::lz4 || f == chunk_filter::bzip2) && can_undo(f);
+}
 
 }  // namespace ooc

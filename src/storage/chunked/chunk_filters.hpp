@@ -23,9 +23,9 @@ std::uint64_t most_packed(std::uint64_t bytes) noexcept;
 std::uint64_t most_between(const std::vector<chunk_filter>& filters, std::uint64_t chunk) noexcept;
 
 /// Makes `now` what it was before the filter: a part of itself, or in the memory `next`.  Returns why that cannot be,
-/// as the end of a sentence about the chunk; empty: it is done.
-std::string undo(chunk_filter f, std::span<const std::byte>& now, std::span<std::byte> next,
-                 std::uint32_t element_size);
+/// as the end of a sentence about the chunk; empty: it is done.  `parameters`: as file_chunks has them.
+std::string undo(chunk_filter f, std::span<const std::uint32_t> parameters, std::span<const std::byte>& now,
+                 std::span<std::byte> next, std::uint32_t element_size);
 
 /// Makes `now` what the filter makes of it, in `next`, which has most_packed() of it.  The same otherwise.
 std::string apply(chunk_filter f, const chunk_packing& how, std::span<const std::byte>& now, std::span<std::byte> next,

@@ -10,6 +10,9 @@
 #ifdef OOCARRAY_LZ4
 #include <lz4.h>
 #endif
+#ifdef OOCARRAY_BZIP2
+#include <bzlib.h>
+#endif
 
 #include <algorithm>
 #include <cstring>
@@ -111,6 +114,18 @@ std::string pack_lz4(bytes_in& now, bytes_out next, int acceleration) {
 }
 #endif
 
+#ifdef OOCARRAY_BZIP2
+std::string pack_bzip2(bytes_in& now, bytes_out next, int level) {
+  auto n = static_cast<unsigned>(next.size());
+  auto* const from = const_cast<char*>(reinterpret_cast<const char*>(now.data()));
+  const int e = BZ2_bzBuffToBuffCompress(reinterpret_cast<char*>(next.data()), &n, from,
+                                         static_cast<unsigned>(now.size()), std::clamp(level, 1, 9), 0, 0);
+  if (e != BZ_OK) return "cannot be packed (bzip2 says " + std::to_string(e) + ")";
+  now = next.first(n);
+  return "";
+}
+#endif
+
 }  // namespace
 
 std::string apply(chunk_filter f, [[maybe_unused]] const chunk_packing& how, bytes_in& now, bytes_out next,
@@ -129,6 +144,9 @@ std::string apply(chunk_filter f, [[maybe_unused]] const chunk_packing& how, byt
 #endif
 #ifdef OOCARRAY_LZ4
     case chunk_filter::lz4: return pack_lz4(now, next, how.level);
+#endif
+#ifdef OOCARRAY_BZIP2
+    case chunk_filter::bzip2: return pack_bzip2(now, next, how.level);
 #endif
     default: return "is packed by a filter that this build of the library cannot apply";
   }

@@ -188,6 +188,10 @@ std::shared_ptr<io_service> make_chunked_node(std::shared_ptr<const plain_file> 
     refuse(errc::invalid_request, what, "the fill value has another size than an element");
   if (!std::all_of(chunks.filters.begin(), chunks.filters.end(), can_undo))
     refuse(errc::invalid_request, what, "its chunks are packed by a filter that this build of the library cannot undo");
+  if (!chunks.parameters.empty() && chunks.parameters.size() != chunks.filters.size())
+    refuse(errc::invalid_request, what,
+           "it has " + std::to_string(chunks.filters.size()) + " filters, and parameters of " +
+               std::to_string(chunks.parameters.size()));
   if (file->writable) check_writable(chunks, what);
   std::vector<std::size_t> order = chunks.stored_order;
   std::sort(order.begin(), order.end());

@@ -27,8 +27,9 @@ constexpr std::size_t lines = 50, width = 1024;
 TEST_CASE("random programs that write to chunks leave what a vector has") {
   std::mt19937_64 random(random_seed("chunk_writing"));
   const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
-  const std::vector<chunk_filter> packers{chunk_filter::gzip, chunk_filter::zstd, chunk_filter::blosc,
-                                          chunk_filter::crc32c, chunk_filter::shuffle};
+  const std::vector<chunk_filter> packers{chunk_filter::gzip,   chunk_filter::zstd,  chunk_filter::blosc,
+                                          chunk_filter::lz4,    chunk_filter::bzip2, chunk_filter::crc32c,
+                                          chunk_filter::shuffle};
   for (int program = 0; program < 12; ++program) {
     const chunk_folder f;
     const extents all{1 + below(40), 1 + below(40), 1 + below(300)};

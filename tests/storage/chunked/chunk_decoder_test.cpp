@@ -38,7 +38,12 @@ std::string decoded(chunk_decoder& d, const bytes& stored, std::span<std::byte> 
 }
 
 /// 512 numbers of four bytes, i / 16, as each library packs them.
-const std::pair<chunk_filter, std::string> packed[] = {
+struct packed_numbers {
+  chunk_filter filter;
+  std::string hex;
+  std::vector<std::uint32_t> parameters = {};
+};
+const packed_numbers packed[] = {
     {chunk_filter::deflate,
      "78daa5c3851183400000b0c78b14292e85fdb76488e42e219808c738c129ce708e0bfcc125ae708d1bfcc52dee708f07fcc3"
      "239ef08c17bce20deff8c027bef01fdff8c12faabf1f01"},
@@ -79,6 +84,22 @@ const std::pair<chunk_filter, std::string> packed[] = {
     {chunk_filter::bitshuffle_zstd,
      "0000000000000800000020000000004a28b52ffd600007050200200000ffff232070c38278afe28748060358e88502818c76f02be440"
      "000102081040e004160234d007040808181030206040c0808001010f3812106400b61489"},
+    {chunk_filter::bzip2,
+     "425a68393141592653590e5db79a000001e8007fffffff80042000910daa403434068190d0155400118008c0770c110461204a1304e1"
+     "4052150561f03e8581685c1786018864198681a86c1f83f86e1c0721d0770048064849200f9892401f8bb9229c2848072edbcd00"},
+    {chunk_filter::szip,
+     "0008000000045e111e111e111e111e111e111e111e111e111e111e111e111e111e111e111e111e111e111e111e111e111e111e111e11"
+     "1e111e111e111e111e111e111e10000800040002",
+     {169, 8, 32, 512}},
+    {chunk_filter::scale_offset,
+     "050000000801000000000000000000000000000000ffffffffffffffffffff0000000000000000000008421084210842108421108421"
+     "0842108421084218c6318c6318c6318c6321084210842108421084294a5294a5294a5294a5318c6318c6318c6318c639ce739ce739ce"
+     "739ce7421084210842108421084a5294a5294a5294a5295294a5294a5294a5294a5ad6b5ad6b5ad6b5ad6b6318c6318c6318c6318c6b"
+     "5ad6b5ad6b5ad6b5ad739ce739ce739ce739ce7bdef7bdef7bdef7bdef842108421084210842108c6318c6318c6318c63194a5294a52"
+     "94a5294a529ce739ce739ce739ce73a5294a5294a5294a5294ad6b5ad6b5ad6b5ad6b5b5ad6b5ad6b5ad6b5ad6bdef7bdef7bdef7bde"
+     "f7c6318c6318c6318c6318ce739ce739ce739ce739d6b5ad6b5ad6b5ad6b5adef7bdef7bdef7bdef7be739ce739ce739ce739cef7bde"
+     "f7bdef7bdef7bdf7bdef7bdef7bdef7bde00",
+     {2, 0, 512, 0, 4, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}},
 };
 
 bytes unpacked() {
@@ -91,11 +112,13 @@ bytes unpacked() {
 
 TEST_CASE("what libraries have packed is unpacked, and of damaged bytes nothing more than a chunk") {
   std::mt19937_64 random(random_seed("chunk_decoder"));
-  for (const auto& [filter, hex] : packed) {
+  for (const auto& [filter, hex, parameters] : packed) {
     INFO("filter " << static_cast<int>(filter));
     const bytes good = bytes_of(hex);
     bytes to(unpacked().size());
-    chunk_decoder d({.dataset = "", .extents = {512}, .filters = {filter}, .table = {}, .fill = {}}, 4);
+    file_chunks c{.dataset = "", .extents = {512}, .filters = {filter}, .table = {}, .fill = {}};
+    c.parameters = {parameters};
+    chunk_decoder d(c, 4);
     if (!can_undo(filter)) {
       CHECK(decoded(d, good, to).find("this build of the library cannot undo") != std::string::npos);
       continue;
