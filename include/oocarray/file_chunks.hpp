@@ -2,7 +2,7 @@
 //
 // A program that has read the file's description (by libhdf5, whose calls are named below, or from Zarr's JSON) hands
 // this to open_file() as file_contents::chunks; the Python package does so.  The array then decodes chunks as they are
-// touched.  Chunks that are files of their own can be written to as well.
+// touched.  Chunks that are files of their own, or lie in shards, can be written to as well.
 #pragma once
 
 #include <cstddef>
@@ -61,30 +61,30 @@ struct file_chunk {
   std::uint32_t filter_mask = 0;  ///< bit i: the i-th filter was left out
 };
 
-/// Chunks in files of their own, or in files of several (Zarr's shards).  The name of a file is `names`, followed by
-/// its place among the files along each dimension, with `separator` in between: "/data/t.zarr/c/" and '/' give
-/// "/data/t.zarr/c/0/2".  A file that is not there holds chunks that were never written.
+/// Chunks in files of their own, or in shards of several.  The name of a file is `names`, followed by its place among
+/// the files along each dimension, with `separator` in between: "/data/t.zarr/c/" and '/' give "/data/t.zarr/c/0/2".
+/// A file that is not there holds chunks that were never written.  There is no table: a file may come, go or be
+/// replaced while the array is open, and a chunk is what its file holds when it is decoded.
 struct chunk_files {
   std::string names;
   char separator = '/';
-  /// How many chunks a file has along each dimension.  Empty: each has one, which is the whole file; there is no table
-  /// then, and a file may come, go or be replaced while the array is open: a chunk is what its file holds when it is
-  /// decoded.
+  /// How many chunks a shard has along each dimension (Zarr's `sharding_indexed`); empty: each chunk is a whole file.
   std::vector<std::size_t> chunks = {};
-  /// Of files of several chunks, row-major over the files: what it was when its part of the table was read.
+  bool index_first = false;  ///< of shards: their index is at the beginning, and not at the end
+  bool index_summed = true;  ///< of shards: its CRC32C follows the index
+
+  /// Files with names of their own, instead (HDF5's virtual datasets), with a table: what each was when its part of
+  /// that was read, and for each chunk, row-major, the number of its file.
+  std::vector<std::string> paths = {};
   struct state {
     std::uint64_t bytes = 0;      ///< st_size; 0: there was none
     std::int64_t changed_ns = 0;  ///< st_mtim
     bool operator==(const state&) const = default;
   };
   std::vector<state> states = {};
-  /// Files with names of their own, instead (HDF5's virtual datasets): a state for each, and for each chunk, row-major,
-  /// the number of its file.
-  std::vector<std::string> paths = {};
   std::vector<std::uint32_t> file_of = {};
 
-  /// Whether each chunk is a whole file.
-  bool are_whole() const noexcept { return chunks.empty() && paths.empty(); }
+  bool have_table() const noexcept { return !paths.empty(); }
 };
 
 /// The places that the index of a Zarr shard says (`sharding_indexed`): offset and bytes of each chunk as 64-bit
@@ -96,7 +96,7 @@ struct file_chunks {
   std::string dataset;                ///< its name, for messages
   std::vector<std::size_t> extents;   ///< of a chunk (H5Pget_chunk), as many as the dataset has
   std::vector<chunk_filter> filters;  ///< in the order in which they were applied (H5Pget_filter2)
-  std::vector<file_chunk> table;      ///< row-major over the chunks
+  std::vector<file_chunk> table;      ///< row-major over the chunks, where there is one: see chunk_files
   std::vector<std::byte> fill;        ///< an element where no chunk was written (H5Pget_fill_value); empty: zeros
   /// The dimensions in the order in which a chunk stores them, the one whose index runs fastest last; empty: as they
   /// are.

@@ -18,12 +18,12 @@
 //
 // A dataset in chunks, packed by the filters of oocarray/file_chunks.hpp, is opened for reading in the same way; there
 // file_contents::chunks says where the chunks lie.  They are decoded when they are touched.  So is an array of Zarr,
-// whose chunks are files of their own: the file that is opened is then the one that describes it.  Such chunks can be
-// written to as well.  A chunk that has been changed is packed once all of it has been written, or others need its
-// memory, and at the latest by writeback(); its file is then replaced by a new one, so that whoever reads it sees the
-// chunk as it was or as it is.  A process that dies loses no more than it had not written back.  Several processes,
-// with options.shared, write different chunks; of two that write to one, the later takes the elements of the other
-// back.
+// whose chunks are files of their own, or lie in shards: the file that is opened is then the one that describes it.
+// Such chunks can be written to as well.  A chunk that has been changed is packed once all of it has been written, or
+// others need its memory, and at the latest by writeback(); its file is then replaced by a new one, so that whoever
+// reads it sees the chunk as it was or as it is.  A process that dies loses no more than it had not written back.
+// Several processes, with options.shared, write different chunks; of two that write to one, the later takes the
+// elements of the other back.
 //
 // Nothing is copied: the array's blocks are read from the file, and written to it, with the budget,
 // the read-ahead, the pins and the algorithms of any other array.  What differs from a file of a store:

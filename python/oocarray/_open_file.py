@@ -118,8 +118,8 @@ def open_file(
 
     An array of Zarr, of version 3 or 2, in a folder or a zip file, is read in the same way, with the codecs that
     ``python/README.md`` names.  A chunk without a file is the fill value; of chunks in files of their own, what a file holds
-    when it is decoded counts.  Such chunks, but not those of shards and zip files, can be written to (``mode="r+"``;
-    `create_zarr` makes a new array).  A chunk that has been changed is packed once all of it has been written, or others need
+    when it is decoded counts, and so does what a shard has.  Such chunks, but not those of zip files, can be written to
+    (``mode="r+"``; `create_zarr` makes a new array).  A chunk that has been changed is packed once all of it has been written, or others need
     its memory, and at the latest by `Array.writeback`; a new file then takes the place of its file, so that other programs
     see the chunk as it was or as it is.  Several processes, with ``shared=True``, write different chunks: of two that write
     to one, the later takes the elements of the other back.

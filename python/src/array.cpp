@@ -94,10 +94,11 @@ constexpr std::pair<std::string_view, chunk_filter> filters_by_name[] = {
 
 using table_of_numbers = py::array_t<std::uint64_t, py::array::c_style | py::array::forcecast>;
 
-/// Files of chunks: what their names begin with, the separator, how many chunks one has along each dimension, and bytes
-/// and time of change of each.
-using files_of_chunks =
-    std::tuple<std::string, char, sizes, table_of_numbers, std::vector<std::string>, std::vector<std::uint32_t>>;
+/// Files of chunks: what their names begin with, the separator, how many chunks a shard has along each dimension,
+/// whether its index is first, and summed; instead, paths, bytes and time of change of each, and the file of each
+/// chunk.
+using files_of_chunks = std::tuple<std::string, char, sizes, bool, bool, std::vector<std::string>, table_of_numbers,
+                                   std::vector<std::uint32_t>>;
 
 /// Level, checksum, and of Blosc codec, shuffling, bytes of an element and of a block.
 using packing_of_filter = std::tuple<int, bool, std::string, std::uint8_t, std::uint32_t, std::uint32_t>;
@@ -128,9 +129,15 @@ file_chunks chunks_from(const chunks_in_file& given) {
     c.packing.push_back({level, checksum, codec, static_cast<chunk_packing::shuffling>(shuffle), element, block});
   c.parameters = parameters;
   if (!files) return c;
-  const auto& [names, separator, chunks, states, paths, file_of] = *files;
-  c.files = chunk_files{
-      .names = names, .separator = separator, .chunks = chunks, .states = {}, .paths = paths, .file_of = file_of};
+  const auto& [names, separator, chunks, index_first, index_summed, paths, states, file_of] = *files;
+  c.files = chunk_files{.names = names,
+                        .separator = separator,
+                        .chunks = chunks,
+                        .index_first = index_first,
+                        .index_summed = index_summed,
+                        .paths = paths,
+                        .states = {},
+                        .file_of = file_of};
   const auto each = states.unchecked<2>();
   for (py::ssize_t i = 0; i < each.shape(0); ++i)
     c.files->states.push_back({each(i, 0), static_cast<std::int64_t>(each(i, 1))});

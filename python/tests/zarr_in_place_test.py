@@ -306,27 +306,42 @@ def test_a_damaged_chunk_is_an_error_that_names_it(tmp_path, budget, codec):
             assert a.read((slice(0, 2), slice(None))).tobytes() == values[:2].tobytes()
 
 
-def test_a_shard_that_is_damaged_or_has_changed_is_an_error(tmp_path, budget):
+def test_a_shard_that_is_damaged_is_an_error_and_one_that_is_replaced_is_read(tmp_path, budget):
     values = np.arange(6 * 512.0)
     write_v3(tmp_path / "a", values, (512,), shard=(1536,))
     file = tmp_path / "a/c/1"
     good = file.read_bytes()
-    with ooc.open_file(tmp_path / "a", block="4KiB") as a:
-        file.write_bytes(good + b"\0")
-        with pytest.raises(OSError, match=r"a/c/1', dataset 'a': chunk \[1536\] at byte 0.*open it again"):
-            a.read((slice(1536, 2048),))
-        assert same(a.read((slice(0, 1536),)), values[:1536])
-    file.write_bytes(good[:-1] + b"\0")
-    with pytest.raises(ooc.InvalidRequest, match="shard 'c/1'.*checksum"):
-        ooc.open_file(tmp_path / "a")
-    file.write_bytes(good[:20])
-    with pytest.raises(ooc.InvalidRequest, match="has 20 bytes, and its index alone takes 52"):
-        ooc.open_file(tmp_path / "a")
+
+    def refused(bad, match):
+        file.write_bytes(bad)
+        with ooc.open_file(tmp_path / "a", block="4KiB") as a:
+            with pytest.raises(OSError, match=r"a/c/1', dataset 'a': chunk \[1536\] cannot be found: " + match):
+                a.read((slice(1536, 2048),))
+            assert same(a.read((slice(0, 1536),)), values[:1536])
+
+    refused(good[:-1] + b"\0", ".*checksum")
+    refused(good[:20], "the shard has 20 bytes, and its index alone takes 52")
     write_v3(tmp_path / "a", values, (512,), shard=(1536,), summed=False)
+    refused(file.read_bytes()[:-8] + struct.pack("<Q", 1 << 20), ".*beyond its end")
+    write_v3(tmp_path / "a", values, (512,), shard=(1536,))
+    with ooc.open_file(tmp_path / "a", block="4KiB") as a:
+        assert a.read(np.s_[1536]) == 1536
+        write_v3(tmp_path / "b", -values, (512,), shard=(1536,))
+        os.replace(tmp_path / "b/c/1", file)
+        assert a.read(np.s_[2048]) == -2048
+        file.unlink()
+        assert a.read(np.s_[2560]) == 0
+
+
+def test_a_shard_of_a_zip_file_that_is_damaged_is_refused(tmp_path, budget):
+    values = np.arange(6 * 512.0)
+    write_v3(tmp_path / "a", values, (512,), shard=(1536,))
+    file = tmp_path / "a/c/1"
     good = file.read_bytes()
-    file.write_bytes(good[:-8] + struct.pack("<Q", 1 << 20))
-    with pytest.raises(ooc.InvalidRequest, match="beyond its end"):
-        ooc.open_file(tmp_path / "a")
+    for bad, match in ((good[:-1] + b"\0", "shard 'c/1'.*checksum"), (good[:20], "has 20 bytes, and its index alone takes 52")):
+        file.write_bytes(bad)
+        with pytest.raises(ooc.InvalidRequest, match=match):
+            ooc.open_file(zipped(tmp_path / "a", tmp_path / "a.zip"))
 
 
 def test_another_process_opens_what_was_pickled(tmp_path, budget):

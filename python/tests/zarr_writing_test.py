@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import zipfile
 
 import numpy as np
 import pytest
@@ -130,15 +131,49 @@ def test_what_cannot_be_made_is_refused_by_name_and_leaves_nothing(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_shards_and_zip_files_are_only_read(tmp_path):
+def test_zip_files_are_only_read(tmp_path):
     ooc.create_zarr(tmp_path / "a", 16, chunks=8, codecs=None).close()
-    meta = json.loads((tmp_path / "a/zarr.json").read_text())
-    inner = {"chunk_shape": [4], "codecs": meta["codecs"], "index_codecs": meta["codecs"], "index_location": "end"}
-    meta["codecs"] = [{"name": "sharding_indexed", "configuration": inner}]
-    (tmp_path / "a/zarr.json").write_text(json.dumps(meta))
-    ooc.open_file(tmp_path / "a").close()
-    with pytest.raises(ooc.TypeMismatch, match="chunks in shards are only read in place"):
-        ooc.open_file(tmp_path / "a", "r+")
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as out:
+        out.write(tmp_path / "a/zarr.json", "zarr.json")
+    ooc.open_file(tmp_path / "a.zip").close()
+    with pytest.raises(ooc.TypeMismatch, match="chunks in a zip file are only read in place"):
+        ooc.open_file(tmp_path / "a.zip", "r+")
+
+
+def test_shards_are_written(tmp_path):
+    there = np.random.default_rng(1).integers(0, 9, (50, 70)).astype("i4")
+    with ooc.create_zarr(tmp_path / "a", there.shape, "i4", chunks=(4, 10), shards=(16, 30), codecs="gzip:1") as a:
+        a[...] = there
+        a.writeback()
+        assert len(files(tmp_path / "a")) == 1 + 4 * 3
+        a[17, 3] = there[17, 3] = 77
+    with ooc.open_file(tmp_path / "a") as a:
+        assert np.array_equal(a[...], there)
+    with ooc.create_zarr(tmp_path / "b", there.shape, "i4", chunks=(4, 10), shards=(16, 30), codecs=None) as b:
+        b[20, 31] = 5
+    assert files(tmp_path / "b") == ["c/1/1", "zarr.json"]
+    assert (tmp_path / "b/c/1/1").stat().st_size == 160 + 16 * 12 + 4
+    with pytest.raises(ooc.TypeMismatch, match="shards of shape \\(16, 31\\) are not made up of chunks"):
+        ooc.create_zarr(tmp_path / "c", (50, 70), chunks=(4, 10), shards=(16, 31))
+
+
+def test_zarr_python_reads_shards_that_are_written(tmp_path):
+    zarr = pytest.importorskip("zarr", "3")
+    there = np.random.default_rng(1).random((50, 70))
+    with ooc.create_zarr(tmp_path / "a", there.shape, chunks=(4, 10), shards=(16, 30), codecs="zstd:1") as a:
+        a[...] = there
+        a[3:20, 5:31] = there[3:20, 5:31] = 7
+    z = zarr.open_array(tmp_path / "a", mode="r+")
+    assert np.array_equal(z[...], there)
+    z[40:48, 0:30] = there[40:48, 0:30] = 8
+    with ooc.open_file(tmp_path / "a", "r+") as a:
+        a[0, 0] = there[0, 0] = 9
+    assert np.array_equal(zarr.open_array(tmp_path / "a")[...], there)
+    z = zarr.create_array(tmp_path / "z", data=there, chunks=(4, 10), shards=(16, 30))
+    with ooc.open_file(tmp_path / "z", "r+") as a:
+        a[5:45:3] *= 2
+    there[5:45:3] *= 2
+    assert np.array_equal(z[...], there)
 
 
 def test_algorithms_write_past_the_blocks(tmp_path):
@@ -196,6 +231,7 @@ def test_a_program_that_ends_without_closing_loses_nothing(tmp_path):
     ooc.create_zarr(path, (64, 4096), "i8", chunks=(64, 512), codecs="gzip:1").close()
     program = f"""
 import sys
+import zipfile
 import oocarray as ooc
 rt = ooc.Runtime(memory="32MiB")
 a = ooc.open_file({str(path)!r}, "r+", block="64KiB")

@@ -10,13 +10,15 @@ Numbers = Any  #: an array of 64-bit numbers
 
 
 class Files(NamedTuple):
-    """Chunks that lie in files of their own, or several in one; `oocarray/file_chunks.hpp` has the details."""
+    """Chunks that lie in files of their own, or in shards; `oocarray/file_chunks.hpp` has the details."""
 
-    names: str  #: what the name of each begins with
-    separator: str  #: between the numbers that follow
-    chunks: Tuple[int, ...]  #: how many a file has along each dimension; empty: one, which is the whole file
-    states: Numbers  #: bytes and time of change of each file of several, row-major
+    names: str = ""  #: what the name of each begins with
+    separator: str = "/"  #: between the numbers that follow
+    shard: Tuple[int, ...] = ()  #: how many chunks a shard has along each dimension; empty: a chunk is a whole file
+    index_first: bool = False  #: of a shard
+    index_summed: bool = True
     paths: Sequence[str] = ()  #: instead, of files with names of their own
+    states: Numbers = np.zeros((0, 2), np.uint64)  #: bytes and time of change of each of these
     file_of: Sequence[int] = ()  #: of each chunk, row-major, the number of its file in `paths`
 
 

@@ -54,7 +54,7 @@ def chunks_of_segments(raw: List[Segment], dataset: Any, name: str, dtype: "np.d
     rows = [(s.offset + at, each, 0) for s in raw for at in range(0, s.size, each)]
     file_of = [i for i, s in enumerate(raw) for _ in range(0, s.size, each)]
     states = np.array([(os.stat(s.file).st_size, os.stat(s.file).st_mtime_ns) for s in raw], np.uint64)
-    files = Files("", "/", (), states, [s.file for s in raw], file_of)
+    files = Files(paths=[s.file for s in raw], states=states, file_of=file_of)
     return Chunks(name, piece, [], fill_of(dataset, dtype), np.array(rows, np.uint64), files=files)
 
 

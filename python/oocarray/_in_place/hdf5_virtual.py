@@ -179,5 +179,5 @@ def chunks_of_virtual(dataset: Any, name: str, dtype: "np.dtype[Any]", refuse: R
         all_chunks[np.ix_(*at)] = table.reshape(*map(len, at), 3)
         file_of[np.ix_(*at)] = number_of[part.path, part.dataset]
     states = np.array([s.state for s in sources.values()], np.uint64).reshape(-1, 2)
-    files = Files("", "/", (), states, [s.file for s in sources.values()], file_of.ravel().tolist())
+    files = Files(paths=[s.file for s in sources.values()], states=states, file_of=file_of.ravel().tolist())
     return Chunks(name, shape, packed_as[0], fill, all_chunks.reshape(-1, 3), files=files, parameters=packed_as[1])

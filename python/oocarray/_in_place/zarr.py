@@ -17,7 +17,6 @@ from .chunks import Chunks, Files, Place
 from .zarr_metadata import Described, described
 
 _metadata = ("zarr.json", ".zarray", ".zgroup")
-_nothing = np.zeros((0, 2), np.uint64)
 
 
 class _Part(NamedTuple):
@@ -26,7 +25,6 @@ class _Part(NamedTuple):
     path: str
     offset: int
     size: int
-    changed_ns: int
 
 
 class _Folder:
@@ -41,7 +39,7 @@ class _Folder:
             found = os.stat(self.file_of(key))
         except (FileNotFoundError, NotADirectoryError):
             return None
-        return _Part(self.file_of(key), 0, found.st_size, found.st_mtime_ns)
+        return _Part(self.file_of(key), 0, found.st_size)
 
     def read(self, part: _Part) -> bytes:
         with open(part.path, "rb") as file:
@@ -84,7 +82,7 @@ class _Zip:
             raise TypeMismatch(f"'{self.path}' has encrypted '{key}', so it cannot be used in place")
         head = os.pread(self.file.fileno(), 30, entry.header_offset)
         name, extra = struct.unpack_from("<HH", head, 26)
-        return _Part(self.path, entry.header_offset + 30 + name + extra, entry.file_size, 0)
+        return _Part(self.path, entry.header_offset + 30 + name + extra, entry.file_size)
 
     def read(self, part: _Part) -> bytes:
         return os.pread(self.file.fileno(), part.size, part.offset)
@@ -145,33 +143,30 @@ def find(path: str, name: Optional[str], writable: bool) -> Place:
 def _found(where: Any, path: str, name: Optional[str], writable: bool) -> Place:
     name = (name or "").strip("/")
     key, d = _described(where, name)
-    if writable and (d.sharded or isinstance(where, _Zip)):
-        what = "shards" if d.sharded else "a zip file"
-        raise TypeMismatch(f"'{path}': chunks in {what} are only read in place: leave mode='r+' out, or copy it by from_zarr()")
+    if writable and isinstance(where, _Zip):
+        raise TypeMismatch(f"'{path}': chunks in a zip file are only read in place: leave mode='r+' out, or copy it by from_zarr()")
     label = name or os.path.basename(where.path)
     base = f"{name}/" if name else ""
-    files: Optional[Files]
-    if isinstance(where, _Folder) and not d.sharded:
-        table, files = np.zeros((0, 3), np.uint64), Files(where.file_of(base + d.prefix), d.separator, (), _nothing)
+    files: Optional[Files] = None
+    if isinstance(where, _Folder):
+        shard = tuple(s // c for s, c in zip(d.file_shape, d.chunk)) if d.sharded else ()
+        table = np.zeros((0, 3), np.uint64)
+        files = Files(where.file_of(base + d.prefix), d.separator, shard, d.index_first, d.index_summed)
     else:
-        table, states = _table(where, base, d)
-        shard = tuple(s // c for s, c in zip(d.file_shape, d.chunk))
-        files = Files(where.file_of(base + d.prefix), d.separator, shard, states) if isinstance(where, _Folder) else None
+        table = _table(where, base, d)
     chunks = Chunks(label, d.chunk, d.filters, d.fill, table, d.order, files, d.packing)
     at = where.file_of(key)
     return Place(d.dtype, d.shape, at, where.descriptor(key), 0, chunks, (where.path, name))
 
 
-def _table(where: Any, base: str, d: Described) -> Tuple[Any, Any]:
-    """Offset, bytes and mask of each chunk; bytes and time of change of each file."""
+def _table(where: _Zip, base: str, d: Described) -> Any:
+    """Offset, bytes and mask of each chunk of a zip file."""
     grid = tuple(-(-n // c) for n, c in zip(d.shape, d.chunk))
     shard = tuple(s // c for s, c in zip(d.file_shape, d.chunk))
     table = np.zeros(grid + (3,), np.uint64)
-    states = []
     for at in itertools.product(*(range(-(-n // s)) for n, s in zip(d.shape, d.file_shape))):
         key = base + d.prefix + d.separator.join(map(str, at))
         part = where.find(key)
-        states.append((part.size, part.changed_ns) if part else (0, 0))
         if part is None:
             continue
         into = table[tuple(slice(i * s, (i + 1) * s) for i, s in zip(at, shard))]
@@ -183,10 +178,10 @@ def _table(where: Any, base: str, d: Described) -> Tuple[Any, Any]:
         places = _shard_index(where, key, part, d, int(np.prod(shard))).reshape(shard + (2,))
         into[..., :2] = places[tuple(slice(0, n) for n in into.shape[:-1])]
         into[..., 0] += np.uint64(part.offset)
-    return table.reshape(-1, 3), np.array(states, np.uint64).reshape(-1, 2)
+    return table.reshape(-1, 3)
 
 
-def _shard_index(where: Any, key: str, part: _Part, d: Described, chunks: int) -> Any:
+def _shard_index(where: _Zip, key: str, part: _Part, d: Described, chunks: int) -> Any:
     size = 16 * chunks + (4 if d.index_summed else 0)
     if size > part.size:
         raise InvalidRequest(f"'{where.path}': the shard '{key}' has {part.size} bytes, and its index alone takes {size}")

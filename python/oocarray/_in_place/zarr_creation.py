@@ -6,7 +6,7 @@ import base64
 import json
 import math
 import os
-from typing import Any, Dict, NoReturn, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, NoReturn, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -27,6 +27,7 @@ def create_zarr(
     dtype: Any = "f8",
     *,
     chunks: Optional[Shape] = None,
+    shards: Optional[Shape] = None,
     codecs: Union[None, str, Sequence[Union[str, Dict[str, Any]]]] = "zstd",
     fill_value: Any = 0,
     dimension_names: Optional[Sequence[Optional[str]]] = None,
@@ -53,6 +54,8 @@ def create_zarr(
     chunks : int or tuple of int
         The shape of a chunk; without it, about 1 MiB.  Whole rows of chunks should fit in half of the memory budget, and a
         program that writes in another order than by rows wants ``layout="tiled"`` and a tile of a chunk's shape.
+    shards : int or tuple of int
+        The shape of a shard, a file of several chunks, whose shape divides it; without it, each chunk is a file.
     codecs : str, or sequence of str or dict, or None
         What packs a chunk: "zstd", "zstd:LEVEL", "gzip:LEVEL", "blosc:CODEC:LEVEL" (with bytes shuffled), "crc32c", or the
         JSON of a codec as version 3 has it; several are applied one after another.  None: chunks are as they are in memory.
@@ -74,7 +77,7 @@ def create_zarr(
     ValueError, OSError
     """
     where = os.path.abspath(os.fspath(path))
-    meta = metadata_of_new(where, shape_of(shape), np.dtype(dtype), chunks, codecs, fill_value)
+    meta = metadata_of_new(where, shape_of(shape), np.dtype(dtype), chunks, codecs, fill_value, shards)
     if dimension_names is not None:
         if len(dimension_names) != len(meta["shape"]):
             raise ValueError(f"dimension_names={list(dimension_names)!r} for {len(meta['shape'])} dimensions")
@@ -98,7 +101,9 @@ def create_zarr(
     return open_file(where, "r+", **options)
 
 
-def metadata_of_new(where: str, shape: Tuple[int, ...], dtype: np.dtype, chunks: Any, codecs: Any, fill: Any) -> Dict[str, Any]:
+def metadata_of_new(
+    where: str, shape: Tuple[int, ...], dtype: np.dtype, chunks: Any, codecs: Any, fill: Any, shards: Any = None
+) -> Dict[str, Any]:
     """What zarr.json says of an array, but for its attributes and the names of its dimensions."""
 
     def refuse(why: str) -> NoReturn:
@@ -111,18 +116,25 @@ def metadata_of_new(where: str, shape: Tuple[int, ...], dtype: np.dtype, chunks:
     endian = "big" if dtype.newbyteorder("=") != dtype else "little"
     if dtype.fields and endian == "big":
         refuse("version 3 of Zarr does not say the byte order of records")
+    inner = [*turned, {"name": "bytes", "configuration": {"endian": endian}}, *packed]
     meta: Dict[str, Any] = {
         "zarr_format": 3,
         "node_type": "array",
         "shape": list(shape),
         "data_type": _type_name(dtype, refuse),
-        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(chunk)}},
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(chunk if shards is None else shape_of(shards))}},
         "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
         "fill_value": _fill_text(np.array(fill).astype(dtype)),
-        "codecs": [*turned, {"name": "bytes", "configuration": {"endian": endian}}, *packed],
+        "codecs": inner if shards is None else [_sharding(chunk, inner)],
     }
     described(meta, refuse)
     return meta
+
+
+def _sharding(chunk: Tuple[int, ...], codecs: List[Dict[str, Any]]) -> Dict[str, Any]:
+    index = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]
+    says = {"chunk_shape": list(chunk), "codecs": codecs, "index_codecs": index, "index_location": "end"}
+    return {"name": "sharding_indexed", "configuration": says}
 
 
 def chunk_for(shape: Tuple[int, ...], size: int) -> Tuple[int, ...]:

@@ -12,7 +12,7 @@
 
 namespace ooc::storage {
 
-chunk_source::chunk_source(std::shared_ptr<const chunked_dataset> d, std::unique_ptr<const stored_chunks> stored,
+chunk_source::chunk_source(std::shared_ptr<const chunked_dataset> d, std::unique_ptr<stored_chunks> stored,
                            std::uint64_t budget)
     : dataset_(std::move(d)),
       grid_(dataset_->grid),

@@ -47,8 +47,7 @@ class chunk_source {
  public:
   /// Where half of the budget is not enough for a thread and its chunks, throws usage_error (errc::budget_too_small),
   /// which names the least that is.
-  chunk_source(std::shared_ptr<const chunked_dataset> d, std::unique_ptr<const stored_chunks> stored,
-               std::uint64_t budget);
+  chunk_source(std::shared_ptr<const chunked_dataset> d, std::unique_ptr<stored_chunks> stored, std::uint64_t budget);
 
   const chunk_grid& grid() const noexcept { return grid_; }
   const chunk_memory& memory() const noexcept { return memory_; }
@@ -60,6 +59,10 @@ class chunk_source {
   /// then.
   void read(std::uint64_t chunk, chunk_worker& w, std::function<failure(const std::byte*)> use,
             std::function<void(const failure&)> done);
+  /// read() of it follows soon.
+  void will_read(std::uint64_t chunk) {
+    if (!decoded_.has(key_of(chunk))) places_->will_read(chunk);
+  }
   /// What is written to a chunk.
   struct change {
     std::uint64_t bytes = 0;
@@ -71,7 +74,9 @@ class chunk_source {
   /// Packs it and writes its file, if it has been changed; on failure it stays changed.
   failure clean(std::uint64_t chunk, chunk_worker& w);
   std::vector<std::uint64_t> changed() const { return changed_ ? changed_->all() : std::vector<std::uint64_t>{}; }
-  /// What clean() has written becomes durable.  A failure is final.
+  /// What clean() has written can be read by others from now on.
+  failure publish() { return writer_ ? writer_->publish() : failure{}; }
+  /// What was published becomes durable.  A failure is final.
   failure sync();
   /// What was decoded is decoded again from now on, as other processes may have written it.
   void forget() noexcept { age_.fetch_add(1, std::memory_order_relaxed); }
@@ -105,8 +110,8 @@ class chunk_source {
 
   const std::shared_ptr<const chunked_dataset> dataset_;
   const chunk_grid& grid_;  // of dataset_
-  const std::unique_ptr<const stored_chunks> places_;
-  const chunk_writer* const writer_;
+  const std::unique_ptr<stored_chunks> places_;
+  chunk_writer* const writer_;
   const chunk_memory memory_;
   chunk_buffers buffers_;
   decoded_chunks decoded_;

@@ -16,7 +16,9 @@
 #include "storage/base/notice.hpp"
 #include "storage/base/refuse.hpp"
 #include "storage/chunked/chunk_grid.hpp"
+#include "storage/chunked/chunks_by_table.hpp"
 #include "storage/chunked/chunks_in_files.hpp"
+#include "storage/chunked/chunks_in_shards.hpp"
 #include "storage/layout/regions.hpp"
 #include "storage/service/node_counters.hpp"
 
@@ -53,9 +55,15 @@ class chunked_node final : public in_place_node {
   void forget() override { source_->forget(); }
 
   void flush(completion done) override {
+    if (!source_->writable()) return done({});
     const std::vector<std::uint64_t> changed = source_->changed();
-    if (changed.empty()) return done({});
-    const auto all = std::make_shared<completion_counter>(changed.size(), std::move(done));
+    const auto published = std::make_shared<completion_counter>(1, std::move(done));
+    const auto publish = [this, published](const failure& f) {
+      if (f) return published->answer(f);
+      post(0, published, [published, source = source_](chunk_worker&) { published->answer(source->publish()); });
+    };
+    if (changed.empty()) return publish({});
+    const auto all = std::make_shared<completion_counter>(changed.size(), publish);
     for (const std::uint64_t c : changed)
       post(c, all, [c, all, source = source_](chunk_worker& w) { all->answer(source->clean(c, w)); });
   }
@@ -82,6 +90,8 @@ class chunked_node final : public in_place_node {
     n.add(writes ? &io_stats::write_regions : &io_stats::read_regions, node_runs(regions));
     n.add(writes ? &io_stats::bytes_written : &io_stats::bytes_read, bytes);
     if (parts.empty()) return done({});
+    if (!writes)
+      for (const auto& [chunk, its] : parts) source_->will_read(chunk);
     const auto all = std::make_shared<completion_counter>(parts.size(), std::move(done));
     for (auto& [chunk, its] : parts)
       post(chunk, all, [its = std::move(its), all, source = source_, writes](chunk_worker& w) {
@@ -158,7 +168,7 @@ class chunked_node final : public in_place_node {
 };
 
 void check_writable(const file_chunks& c, const std::string& what) {
-  if (!c.files || !c.files->are_whole())
+  if (!c.files || c.files->have_table())
     refuse(errc::invalid_request, what,
            "several of its chunks are in one file, and are not written to in place: open it for reading, or "
            "`ooc import` it");
@@ -169,6 +179,16 @@ void check_writable(const file_chunks& c, const std::string& what) {
     refuse(errc::invalid_request, what,
            "it has " + std::to_string(c.filters.size()) + " filters, and how to pack is said of " +
                std::to_string(c.packing.size()));
+}
+
+std::unique_ptr<stored_chunks> stored_of(std::shared_ptr<const plain_file> file,
+                                         std::shared_ptr<const chunked_dataset> d) {
+  const file_chunks& c = d->chunks;
+  if (!c.files || c.files->have_table()) return std::make_unique<chunks_by_table>(std::move(file), std::move(d));
+  if (!c.table.empty() || !c.files->states.empty())
+    refuse(errc::invalid_request, d->name, "its chunks are found by the names of their files, and a table is given");
+  if (c.files->chunks.empty()) return std::make_unique<chunks_in_files>(std::move(file), std::move(d));
+  return std::make_unique<chunks_in_shards>(std::move(file), std::move(d));
 }
 
 }  // namespace
@@ -200,8 +220,7 @@ std::shared_ptr<io_service> make_chunked_node(std::shared_ptr<const plain_file> 
       refuse(errc::invalid_request, what, "the order of its dimensions does not name each of them once");
   const auto d = std::make_shared<const chunked_dataset>(chunked_dataset{
       what, chunk_grid(array.extents, extents, array.element_size), std::move(chunks), array.element_size});
-  auto stored = std::make_unique<chunks_in_files>(std::move(file), d);
-  return make_chunked_node(path, std::make_shared<chunk_source>(d, std::move(stored), budget));
+  return make_chunked_node(path, std::make_shared<chunk_source>(d, stored_of(std::move(file), d), budget));
 }
 
 }  // namespace ooc::storage

@@ -1,4 +1,5 @@
-// What is stored of each chunk, wherever that is: chunks_in_files.hpp and packed_file.hpp have it.
+// What is stored of each chunk, wherever that is: chunks_by_table.hpp, chunks_in_files.hpp, chunks_in_shards.hpp and
+// packed_file.hpp have it.
 //
 // Any thread may call.
 #pragma once
@@ -18,11 +19,13 @@ class chunk_writer {
   virtual ~chunk_writer() = default;
 
   /// Whether something is stored of it.
-  virtual bool is_there(std::uint64_t chunk) const = 0;
+  virtual bool is_there(std::uint64_t chunk) = 0;
   /// This is stored of it from now on, all of it or, on failure, nothing.
-  virtual failure write(std::uint64_t chunk, std::span<const std::byte> packed) const = 0;
-  /// All that was written so becomes durable.
-  virtual failure sync() const = 0;
+  virtual failure write(std::uint64_t chunk, std::span<const std::byte> packed) = 0;
+  /// All that was written so can be read by others.
+  virtual failure publish() { return {}; }
+  /// All that was published becomes durable.
+  virtual failure sync() = 0;
 };
 
 class stored_chunks {
@@ -38,13 +41,15 @@ class stored_chunks {
     std::uint32_t filter_mask = 0;  ///< as in file_chunk
   };
   virtual stored read(std::uint64_t chunk, chunk_decoder& into) const = 0;
+  /// It will be read soon: the device may begin with it.
+  virtual void will_read(std::uint64_t /*chunk*/) const noexcept {}
 
   /// An error about the chunk, which is named with its file, dataset and place.
   virtual failure failed(std::uint64_t chunk, std::error_code code, const std::string& why,
                          bool reading = true) const = 0;
 
   /// Null: they are only read.
-  virtual const chunk_writer* writer() const noexcept { return nullptr; }
+  virtual chunk_writer* writer() noexcept { return nullptr; }
 };
 
 }  // namespace ooc::storage

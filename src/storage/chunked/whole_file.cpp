@@ -43,6 +43,12 @@ std::error_code open_passing(const std::string& name, file_descriptor& file) {
 }  // namespace
 
 std::error_code write_whole_file(const std::string& path, std::span<const std::byte> bytes) {
+  return write_whole_file(path, [&](int fd) {
+    return std::error_code(write_whole(fd, bytes.data(), bytes.size(), 0), std::generic_category());
+  });
+}
+
+std::error_code write_whole_file(const std::string& path, const std::function<std::error_code(int fd)>& write) {
   const std::filesystem::path last(path);
   const std::string passing = last.parent_path() / ("." + last.filename().string() + ".oocarray");
   file_descriptor file;
@@ -52,14 +58,23 @@ std::error_code write_whole_file(const std::string& path, std::span<const std::b
     if (!e) e = open_passing(passing, file);
   }
   if (e) return e;
-  if (const int written = write_whole(file.get(), bytes.data(), bytes.size(), 0); written != 0)
-    e = {written, std::generic_category()};
-  else if (::close(::dup(file.get())) != 0)  // file systems of other machines write now, and say whether they could
-    e = last_error();
-  else if (::rename(passing.c_str(), path.c_str()) != 0)
-    e = last_error();
+  e = write(file.get());
+  // File systems of other machines write when a file is closed, and say whether they could.
+  if (!e && ::close(::dup(file.get())) != 0) e = last_error();
+  if (!e && ::rename(passing.c_str(), path.c_str()) != 0) e = last_error();
   if (e) static_cast<void>(::unlink(passing.c_str()));
   return e;
+}
+
+std::error_code sync_files_below(const std::string& folder, int before, dev_t device) {
+  // A file that is opened now hears of failures from now on only.
+  if (::syncfs(before) == 0) {
+    const file_descriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!fd && errno == ENOENT) return {};  // nothing was ever written
+    struct stat s {};
+    if (fd && ::fstat(fd.get(), &s) == 0 && (s.st_dev == device || ::syncfs(fd.get()) == 0)) return {};
+  }
+  return last_error();
 }
 
 }  // namespace ooc::storage

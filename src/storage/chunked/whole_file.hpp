@@ -1,7 +1,10 @@
 // A file that is written whole: whoever opens it by its name has all that one writer wrote.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 #include <system_error>
@@ -14,5 +17,11 @@ namespace ooc::storage {
 /// What is being written lies beside it under a name of its own, ".NAME.oocarray", with a lock: of several writers one
 /// waits for the other, and what one left that died is written over.
 std::error_code write_whole_file(const std::string& path, std::span<const std::byte> bytes);
+/// The same with what `write` writes to the new file.  No other writer gives the file its name meanwhile.
+std::error_code write_whole_file(const std::string& path, const std::function<std::error_code(int fd)>& write);
+
+/// Files below `folder`, which may not be there, that have been written by now become durable.  `before`: a file on
+/// `device` that has been open since before they were written, which hears of failures since.
+std::error_code sync_files_below(const std::string& folder, int before, dev_t device);
 
 }  // namespace ooc::storage

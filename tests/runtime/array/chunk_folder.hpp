@@ -1,4 +1,4 @@
-// A folder for chunks that are files of their own, as oocarray/file_chunks.hpp describes them.
+// A folder for chunks that are files of their own, or lie in shards, as oocarray/file_chunks.hpp describes them.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,12 @@ struct chunk_folder {
   std::string description = (folder.path() / "about").string(), names = (folder.path() / "c" / "").string();
 
   chunk_folder() { std::ofstream(description) << "what the chunks are"; }
-  file_chunks chunks(std::vector<std::size_t> chunk) const {
+  /// `in_shard`: chunks of a shard along each dimension; 0: each is a file.
+  file_chunks chunks(std::vector<std::size_t> chunk, std::size_t in_shard = 0) const {
+    const std::size_t dimensions = chunk.size();
     file_chunks c{.dataset = "d", .extents = std::move(chunk), .filters = {}, .table = {}, .fill = {}};
     c.files = chunk_files{.names = names};
+    if (in_shard > 0) c.files->chunks.assign(dimensions, in_shard);
     return c;
   }
   std::size_t files() const {

@@ -1,4 +1,4 @@
-// Chunks that are files of their own, written to by processes that die, and by several at a time.
+// Chunks that are files of their own, or lie in shards, written to by processes that die, and by several at a time.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -43,7 +43,7 @@ int status_of(pid_t p) {
 
 TEST_CASE("a process that dies loses nothing that it had written back") {
   const chunk_folder f;
-  const file_contents contents{.extents = {lines, width}, .chunks = f.chunks({10, 256})};
+  const file_contents contents{.extents = {lines, width}, .chunks = f.chunks({10, 256}, GENERATE(0, 3))};
   const pid_t p = child([&]() -> bool {
     runtime rt{{.memory = 8_MiB}};
     auto a = open_file<double, 2>(rt, f.description, ooc::open, contents, {.block = 8192});
@@ -62,7 +62,7 @@ TEST_CASE("a process that dies loses nothing that it had written back") {
 
 TEST_CASE("a process that exits with an array open loses nothing") {
   const chunk_folder f;
-  const file_contents contents{.extents = {lines, width}, .chunks = f.chunks({10, 256})};
+  const file_contents contents{.extents = {lines, width}, .chunks = f.chunks({10, 256}, GENERATE(0, 3))};
   const pid_t p = child([&]() -> bool {
     runtime rt{{.memory = 8_MiB}};
     auto a = open_file<double, 2>(rt, f.description, ooc::open, contents, {.block = 8192});
@@ -77,7 +77,7 @@ TEST_CASE("a process that exits with an array open loses nothing") {
 
 TEST_CASE("processes write different chunks, and see each other's after writeback and invalidate") {
   const chunk_folder f;
-  file_chunks c = f.chunks({10, 1024});
+  file_chunks c = f.chunks({10, 1024}, GENERATE(0, 3));  // shards have chunks of both
   c.filters = {chunk_filter::gzip};
   const file_contents contents{.extents = {lines, width}, .chunks = c};
   int to_child[2], to_parent[2];

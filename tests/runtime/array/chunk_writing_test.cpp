@@ -1,4 +1,4 @@
-// Chunks that are files of their own, written to: random programs beside a plain vector, and faults.
+// Chunks that are files of their own, or lie in shards, written to: random programs beside a plain vector, and faults.
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
@@ -33,7 +33,9 @@ TEST_CASE("random programs that write to chunks leave what a vector has") {
   for (int program = 0; program < 12; ++program) {
     const chunk_folder f;
     const extents all{1 + below(40), 1 + below(40), 1 + below(300)};
-    file_chunks c = f.chunks({1 + below(20), 1 + below(20), 1 + below(200)});
+    file_chunks c = f.chunks({1 + below(20), 1 + below(20), 1 + below(200)}, below(2) * (1 + below(4)));
+    c.files->index_first = below(2) == 0;
+    c.files->index_summed = below(2) == 0;
     if (const chunk_filter packs = packers[below(packers.size())]; can_apply(packs)) c.filters.push_back(packs);
     if (below(2) == 0) c.stored_order = {2, 0, 1};
     const double fill = below(2) == 0 ? 0 : 7;
@@ -43,7 +45,8 @@ TEST_CASE("random programs that write to chunks leave what a vector has") {
       return model[(i * all[1] + j) * all[2] + k];
     };
     INFO("program " << program << ", extents " << all[0] << " " << all[1] << " " << all[2] << ", chunks "
-                    << c.extents[0] << " " << c.extents[1] << " " << c.extents[2]);
+                    << c.extents[0] << " " << c.extents[1] << " " << c.extents[2] << ", of a shard "
+                    << (c.files->chunks.empty() ? 0 : c.files->chunks[0]));
     for (int opening = 0; opening < 3; ++opening) {
       runtime rt{{.memory = 1_MiB * (10 + below(24))}};
       auto a = open_file<double, 3>(rt, f.description, ooc::open, {.extents = all, .chunks = c}, {.block = 4096});
@@ -83,7 +86,7 @@ TEST_CASE("random programs that write to chunks leave what a vector has") {
 
 TEST_CASE("threads that write to the same chunks, of which few fit in memory, lose nothing") {
   const chunk_folder f;
-  file_chunks c = f.chunks({20, 100});
+  file_chunks c = f.chunks({20, 100}, GENERATE(0, 4));
   c.filters = {chunk_filter::gzip};
   const file_contents contents{.extents = {1000, 1000}, .chunks = c};
   {
@@ -127,9 +130,65 @@ TEST_CASE("rows that are written one after another are packed once, and read of 
   CHECK(f.files() == 20);
 }
 
+TEST_CASE("shards whose chunks are all written are there at once, and others with writeback") {
+  const chunk_folder f;
+  const file_contents contents{.extents = {lines, width}, .chunks = f.chunks({5, 256}, 2)};
+  runtime rt{{.memory = 8_MiB}};
+  auto a = open_file<double, 2>(rt, f.description, ooc::open, contents, {.block = 8192});
+  for (std::size_t i = 0; i < lines; ++i)
+    for (std::size_t j = 0; j < width; ++j) a[i][j] = 1;
+  a.writeback();
+  CHECK(f.files() == 10);
+  // Of 2 x 2 chunks, and the index.
+  for (const auto& e : std::filesystem::recursive_directory_iterator(f.names))
+    if (e.is_regular_file()) CHECK(e.file_size() == 4 * 5 * 256 * 8 + 4 * 16 + 4);
+  a[1][1] = 2;
+  CHECK(f.files() == 10);
+  a.close();
+  const auto b = open_file<double, 2>(rt, f.description, open_read_only, contents);
+  CHECK((b[1][1] == 2 && b[1][2] == 1 && b[6][1] == 1));
+  CHECK(f.files() == 10);
+}
+
+TEST_CASE("more shards than may be begun at a time are written by columns") {
+  const chunk_folder f;
+  const file_contents contents{.extents = {400, 4000}, .chunks = f.chunks({10, 20}, 2)};
+  runtime rt{{.memory = 16_MiB}};
+  {
+    auto a = open_file<double, 2>(rt, f.description, ooc::open, contents, {.block = 4096});
+    for (std::size_t j = 0; j < 4000; j += 7)
+      for (std::size_t i = 0; i < 400; i += 3) a[i][j] = static_cast<double>(i + j);
+  }
+  const auto a = open_file<double, 2>(rt, f.description, open_read_only, contents);
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < 400; ++i)
+    for (std::size_t j = 0; j < 4000; ++j)
+      wrong += a[i][j] != (i % 3 == 0 && j % 7 == 0 ? static_cast<double>(i + j) : 0);
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("what another program writes to a shard meanwhile stays where it is not written here") {
+  const chunk_folder f;
+  const file_contents contents{.extents = {lines, width}, .chunks = f.chunks({10, 256}, 4)};
+  const array_options<double> options{.block = 8192, .shared = true};
+  runtime rt{{.memory = 16_MiB}};
+  auto a = open_file<double, 2>(rt, f.description, ooc::open, contents, options);
+  a[0][0] = 1;
+  a.writeback();
+  std::filesystem::copy_file(f.names + "0/0", f.names + "0/saved");
+  a[0][512] = 2;
+  a.writeback();
+  std::filesystem::rename(f.names + "0/saved", f.names + "0/0");  // another one's file, without that
+  a[20][0] = 3;
+  a.writeback();
+  a.invalidate();
+  CHECK((a[0][0] == 1 && a[0][512] == 0 && a[20][0] == 3));
+}
+
 TEST_CASE("a chunk that cannot be written stays in memory, is named, and is written when it can be") {
   const chunk_folder f;
-  const file_contents contents{.extents = {lines, width}, .chunks = f.chunks({10, 256})};
+  const std::size_t in_shard = GENERATE(0, 1);
+  const file_contents contents{.extents = {lines, width}, .chunks = f.chunks({10, 256}, in_shard)};
   const auto in_the_way = f.folder.path() / "c" / "0" / ".0.oocarray";
   std::filesystem::create_directories(in_the_way);
   runtime rt{{.memory = 8_MiB}};
@@ -139,7 +198,8 @@ TEST_CASE("a chunk that cannot be written stays in memory, is named, and is writ
     a[30][1000] = 6;
     CHECK_THROWS_WITH(a.writeback(), Catch::Contains("writing '" + f.names) &&
                                          Catch::Contains("', dataset 'd': chunk [") &&
-                                         Catch::Contains("] cannot be written: Is a directory"));
+                                         Catch::Contains(in_shard == 0 ? "] cannot be written: Is a directory"
+                                                                       : "] cannot be written to its shard: Is a d"));
     std::filesystem::remove(in_the_way);
     a.writeback(durable);
   }
