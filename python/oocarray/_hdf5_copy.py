@@ -19,7 +19,7 @@ from ._attributes import DTYPE, texts_of, values_of, with_dimensions
 from ._copying import Progress, Source, copied, copy_out, free_in, kept_of, passing_name
 from ._errors import TypeMismatch
 from ._hdf5_sources import check_sources
-from ._in_place.hdf5 import opened
+from ._in_place.hdf5 import bare_dimension, is_bare, only_dataset, opened
 from ._index import Box, part_of
 from ._pieces import most_piece_bytes
 from ._store import Path, Store
@@ -30,7 +30,6 @@ _internal = {
     "_NCProperties",
 }  # fmt: skip
 _of_netcdf = {"i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"}  # as tools/formats/netcdf_types.cpp has it
-_bare_dimension = "This is a netCDF dimension but not a netCDF variable."
 
 
 def _h5py() -> Any:
@@ -54,12 +53,7 @@ def _source(source: Any, name: Optional[str]) -> Iterator[Tuple[Any, str]]:
             found = open_for_now.enter_context(opened(os.fspath(source)))
         where = repr(found.file.filename)
         if isinstance(found, h5py.Group):
-            names: List[str] = []
-            if name is None:
-                found.visititems(lambda n, d: names.append(n) if isinstance(d, h5py.Dataset) and not _is_bare(d) else None)
-            if name is None and len(names) != 1:
-                raise KeyError(f"{where} has {', '.join(map(repr, names[:20])) or 'no datasets'}: say which with dataset=")
-            name = name or names[0]
+            name = name or only_dataset(found)
             if name not in found or not isinstance(found[name], h5py.Dataset):
                 raise KeyError(f"{where} has no dataset {name!r}; it has {', '.join(sorted(found)[:20]) or 'nothing'}")
             found = found[name]
@@ -70,11 +64,6 @@ def _source(source: Any, name: Optional[str]) -> Iterator[Tuple[Any, str]]:
 
 def _is_scale(dataset: Any) -> bool:
     return _h5py().h5ds.is_scale(dataset.id)
-
-
-def _is_bare(dataset: Any) -> bool:
-    mark = dataset.attrs.get("NAME", b"")
-    return isinstance(mark, bytes) and mark.startswith(_bare_dimension.encode())
 
 
 def _plain_dtype(dataset: Any, where: str) -> np.dtype:
@@ -245,7 +234,7 @@ def _attach(group: Any, dataset: Any, d: int, name: str) -> None:
         return
     possible = name not in ("", ".", dataset.name.rpartition("/")[2]) and "/" not in name
     if possible and name not in group:
-        group.create_dataset(name, (dataset.shape[d],), ">f4").make_scale(f"{_bare_dimension}{dataset.shape[d]:10d}")
+        group.create_dataset(name, (dataset.shape[d],), ">f4").make_scale(f"{bare_dimension}{dataset.shape[d]:10d}")
     scale = group[name] if possible else None
     if isinstance(scale, type(dataset)) and _is_scale(scale) and scale.shape == (dataset.shape[d],):
         dataset.dims[d].attach_scale(scale)
@@ -348,7 +337,7 @@ def to_hdf5(
     name = array.current_path.rpartition("/")[2] if dataset is None else dataset
     if isinstance(target, h5py.Group):
         if name in target:
-            if _is_bare(target[name]):
+            if is_bare(target[name]):
                 raise FileExistsError(
                     f"{name!r} exists already, as the dimension of another dataset: write the array of its coordinates first"
                 )

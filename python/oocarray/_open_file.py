@@ -131,7 +131,7 @@ def open_file(
     ----------
     path : str or path
         The file, or a URL ``file:/path``.  A name that ends in ".npy" is a file of NumPy, a folder, or a name that ends in
-        ".zip", one of Zarr, unless `dtype` is given.
+        ".zip", one of Zarr, unless `dtype` is given; so is one of HDF5, which its first bytes tell.
     mode : "r" or "r+"
         Reading only, or reading and writing.
     dtype
@@ -145,8 +145,9 @@ def open_file(
         Of a raw file: which index runs fastest, the last or the first.  In Fortran's order ``a[...]`` is a
         Fortran-contiguous NumPy array.
     dataset : str
-        Of Zarr: the array's path in the group.  Of any other file: it is of HDF5, and this is the dataset: contiguous, with
-        space in the file; in chunks as said above; external; or, for reading, compact or virtual, of sources that go together.
+        Of Zarr: the array's path in the group.  Of any other file: it is of HDF5, and this is the dataset, or the only one
+        where it is not said: contiguous, with space in the file; in chunks as said above; external; or, for reading, compact
+        or virtual, of sources that go together.
         Where its elements are in another file, by a link or as an external one, that file is used, and is what the array's
         messages name.
     layout, tile, block, shared, wait_for_writer
@@ -155,6 +156,8 @@ def open_file(
     Raises
     ------
     FileNotFoundError, IsADirectoryError, PermissionError, OSError
+    KeyError
+        If a file of HDF5 has several datasets, or none, and `dataset` is not given.
     TypeMismatch
         For elements that are Python objects, and datasets that have elements that NumPy has no type for, or chunks with
         filters that are not undone, and those that are only read, with mode "r+".
@@ -178,13 +181,14 @@ def open_file(
         )
     file = _core.path_in_place(given)
     is_zarr = dtype is None and zarr.is_zarr(file)
-    if is_zarr or dataset is not None or (file.endswith(".npy") and dtype is None):
+    is_hdf5 = dtype is None and dataset is None and os.path.isfile(file) and hdf5.is_hdf5(file)
+    if is_zarr or is_hdf5 or dataset is not None or (file.endswith(".npy") and dtype is None):
         for name, value in (("dtype", dtype), ("shape", shape), ("offset", offset or None), ("order", order)):
             if value is not None:
                 raise TypeError(f"'{file}' says its {name} itself; {name} is for raw files")
         if is_zarr:
             contents = _of_place(zarr.find(file, dataset, mode == "r+"))
-        elif dataset is None:
+        elif dataset is None and not is_hdf5:
             contents = _npy(file)
         else:
             contents = _of_place(hdf5.find(file, dataset, mode == "r+"))

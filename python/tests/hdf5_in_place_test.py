@@ -62,6 +62,19 @@ def test_other_datasets_are_refused_by_name(tmp_path, budget):
         ooc.open_file(path, dataset="none")
 
 
+def test_the_only_dataset_need_not_be_named(tmp_path, budget):
+    with h5py.File(tmp_path / "a.h5", "w", userblock_size=512) as file:
+        file["group/d"] = np.arange(10.0)
+    with ooc.open_file(tmp_path / "a.h5") as a:
+        assert np.array_equal(a[...], np.arange(10.0))
+    with h5py.File(tmp_path / "a.h5", "r+") as file:
+        file["e"] = 1
+    with pytest.raises(KeyError, match="a.h5' has 'e', 'group/d': say which with dataset="):
+        ooc.open_file(tmp_path / "a.h5")
+    with pytest.raises(TypeError, match="is for raw files"):
+        ooc.open_file(tmp_path / "a.h5", shape=10)
+
+
 def test_a_compact_dataset_is_read(tmp_path, budget):
     there = np.arange(60, dtype=">i2").reshape(5, 12)
     plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)

@@ -160,6 +160,64 @@ def test_a_line_beyond_memory_is_transformed(store, n):
         gc.collect()
 
 
+def _random_index(rng, shape):
+    """Integers, slices, None, and arrays of integers or masks; the arrays go together."""
+    lines = tuple(int(n) for n in rng.integers(1, 5, rng.integers(1, 3)))
+    key, d, has_mask = [], 0, False
+    while d < len(shape):
+        n, what = shape[d], rng.integers(7)
+        if what == 0:
+            key.append(int(rng.integers(-n, n)))
+        elif what == 1:
+            key.append(slice(int(rng.integers(0, n)), None, int(rng.integers(1, 3))))
+        elif what == 2:
+            key.append(None)
+            continue
+        elif what == 3 and not has_mask:
+            dims = int(rng.integers(1, min(2, len(shape) - d) + 1))
+            mask, has_mask = np.zeros(shape[d : d + dims], bool), True
+            mask.reshape(-1)[rng.choice(mask.size, lines[-1], replace=False) if mask.size >= lines[-1] else 0] = True
+            if mask.sum() == lines[-1]:
+                key.append(mask)
+                d += dims - 1
+            else:
+                key.append(slice(None))
+        elif what == 4:
+            key.append(rng.integers(-n, n, lines[-1]).tolist())
+        else:
+            key.append(rng.integers(-n, n, lines if rng.integers(2) else lines[-1:]))
+        d += 1
+    return tuple(key)
+
+
+@pytest.mark.parametrize("case", range(6))
+def test_arrays_beside_other_indices_take_what_numpy_takes(store, runtime, case):
+    rng = np.random.default_rng([seed, case])
+    runtime(0)
+    for i in range(25):
+        shape = tuple(int(n) for n in rng.integers(1, 12, rng.integers(1, 5)))
+        p = rng.integers(0, 1000, shape)
+        key = _random_index(rng, shape)
+        with store.create(f"a{i}", shape, "i8") as a:
+            a.write(..., p)
+            x = xp.asarray(a)
+            found, expected = np.asarray(x[key]), p[key]
+            assert found.shape == expected.shape and np.array_equal(found, expected), f"OOC_TEST_SEED={seed}, case {case}: {key}"
+            del x, found
+
+
+def test_slabs_by_arrays_beside_slices_need_no_more_memory_than_they_have(beyond):
+    a, p = beyond
+    x = xp.asarray(a)
+    i, j = np.array([1999, 3, -7]), np.array([5, 999, 5])
+    assert np.array_equal(x[i, 10:20], p[i, 10:20])
+    assert np.array_equal(x[5:1900:300, j], p[5:1900:300, j])
+    assert np.array_equal(x[None, 2:4, j], p[None, 2:4, j])
+    assert np.array_equal(x[:, p[0] > 2.5], p[:, p[0] > 2.5])
+    with pytest.raises(IndexError, match="outside the extent 1000 of axis 1"):
+        x[3:5, [1000]]
+
+
 @pytest.mark.parametrize("kind", ["normal", "few", "one", "steps", "huge", "f4", "i4"])
 def test_quantiles_of_all_elements_are_exact_in_two_readings(store, budget, kind):
     rng = np.random.default_rng(14)

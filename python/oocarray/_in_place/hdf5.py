@@ -6,7 +6,7 @@ import errno
 import fcntl
 import os
 import signal
-from typing import Any, NoReturn, Optional
+from typing import Any, List, NoReturn, Optional
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from .hdf5_external import chunks_of_segments, in_memory, segments_of
 from .hdf5_virtual import chunks_of_virtual
 
 
+bare_dimension = "This is a netCDF dimension but not a netCDF variable."
 _signature = b"\x89HDF\r\n\x1a\n"
 _being_written, _being_written_swmr = 1, 4  # in the superblock, from its version 3 on
 
@@ -101,6 +102,31 @@ def opened(path: str) -> Any:
             _refuse_unopened(path, file, why)
 
 
+def is_hdf5(path: str) -> bool:
+    """Whether a file says that it is of HDF5, at its beginning or behind a user block of the least size."""
+    with open(path, "rb") as file:
+        head = file.read(512 + len(_signature))
+    return head.startswith(_signature) or head[512:] == _signature
+
+
+def is_bare(dataset: Any) -> bool:
+    """Whether it stands for a dimension of NetCDF that has no coordinates."""
+    mark = dataset.attrs.get("NAME", b"")
+    return isinstance(mark, bytes) and mark.startswith(bare_dimension.encode())
+
+
+def only_dataset(group: Any) -> str:
+    """The name of the one dataset that there is below a group.  Raises KeyError where there are others."""
+    import h5py
+
+    names: List[str] = []
+    group.visititems(lambda name, d: names.append(name) if isinstance(d, h5py.Dataset) and not is_bare(d) else None)
+    if len(names) != 1:
+        there = ", ".join(map(repr, names[:20])) or "no datasets"
+        raise KeyError(f"{group.file.filename!r} has {there}: say which with dataset=")
+    return names[0]
+
+
 def _described(stored: Any) -> str:
     """A type of HDF5 in words, as far as it tells why NumPy has none."""
     kind = type(stored).__name__.replace("Type", "").replace("ID", "").lower()
@@ -160,27 +186,31 @@ def _plain(dtype: "np.dtype[Any]") -> "np.dtype[Any]":
     return np.dtype(layout)
 
 
-def find(path: str, name: str, writable: bool) -> Place:
-    """The place of a dataset that can be used where it lies.  Raises what `oocarray.open_file` says for others."""
+def find(path: str, dataset: Optional[str], writable: bool) -> Place:
+    """The place of a dataset, or of the only one, that can be used where it lies.
+
+    Raises what `oocarray.open_file` says for others.
+    """
     try:
         import h5py  # noqa: F401
     except ImportError:
         raise ImportError(f"'{path}': finding a dataset of HDF5 needs the package h5py") from None
     with opened(path) as file:
-        dataset = _dataset(file, path, name)
+        name = dataset or only_dataset(file)
+        found = _dataset(file, path, name)
 
         def refuse(why: str) -> NoReturn:
             raise TypeMismatch(f"'{path}', dataset '{name}': {why}, so it cannot be used in place: import it")
 
-        holder = dataset.file
+        holder = found.file
         _check_holder(holder, path, name, writable)
         # By the path it was asked for, where that is the same file: it is what messages and other processes name.
         descriptor = holder.id.get_vfd_handle()
         at = path if os.path.samestat(os.fstat(descriptor), os.stat(path)) else holder.filename
-        dtype = _dtype_of(dataset, refuse)
+        dtype = _dtype_of(found, refuse)
         if dtype.hasobject:  # Python objects are refused by who asks
-            return Place(dtype, dataset.shape, at, os.dup(descriptor), 0, None)
-        place = _place(dataset, at, name, dtype, writable, refuse)
+            return Place(dtype, found.shape, at, os.dup(descriptor), 0, None)
+        place = _place(found, at, name, dtype, writable, refuse)
         in_one_piece = place.chunks is None and place.path == at
         return place if in_one_piece else place._replace(again=(path, name))
 

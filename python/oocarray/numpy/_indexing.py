@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any, List, Optional, Tuple
 
@@ -14,7 +15,7 @@ from ._collecting import collected
 from ._deferred import Deferred, deferred, in_memory, is_small, node_of
 from ._dtypes import cast, is_scalar
 from ._elementwise import where
-from ._manipulation import axis_of, broadcast_to, reshape
+from ._manipulation import axis_of, broadcast_to, permute_dims, reshape
 from ._nodes import Elementwise, Held, Node, Ranges, Seen, Shape, Stored, Taken, all_of, within
 from ._scratch import scratch
 
@@ -84,21 +85,66 @@ def taken(x: Deferred, key: Any) -> Deferred:
 
 
 def _by_arrays(x: Deferred, keys: List[Any]) -> Deferred:
-    """With arrays among the indices: a mask, slabs along one axis, or single elements; all else goes through memory."""
+    """With arrays among the indices: a mask, single elements, or slabs along the axes that arrays are for."""
     node = x._node.now()
-    at = [d for d, k in enumerate(keys) if _is_array(k)]
-    rest_is_whole = all(d in at or isinstance(k, slice) and k == slice(None) for d, k in enumerate(keys))
-    if len(at) == 1 and rest_is_whole and not is_small(node):
-        of = node_of(keys[at[0]])
-        if of.dtype.kind == "b":
-            if at[0] == 0 and len(of.shape) > 0:
-                return _by_mask(x, of)
-        elif of.dtype.kind in "iu":
-            return take(x, keys[at[0]], axis=at[0])
+    keys = [np.asarray(k) if isinstance(k, list) else k for k in keys]
+    arrays = [node_of(k) for k in keys if _is_array(k)]
+    if not is_small(node) and not any(isinstance(k, (bool, np.bool_)) for k in keys):
+        rest_is_whole = all(_is_array(k) or isinstance(k, slice) and k == slice(None) for k in keys)
+        if len(arrays) == 1 and arrays[0].dtype.kind == "b" and _is_array(keys[0]) and rest_is_whole and arrays[0].shape:
+            return _by_mask(x, arrays[0])
+        if len(arrays) == len(keys) and all(a.dtype.kind in "iu" for a in arrays):
+            return deferred(Held(x._array().gather(tuple(in_memory(k, "indexing") for k in keys))))
+        if all(a.dtype.kind in "iu" or a.dtype.kind == "b" and a.shape for a in arrays):
+            return _beside_others(x, keys)
     plain_keys = tuple(in_memory(k, "indexing") if _is_array(k) else k for k in keys)
-    if len(at) == len(keys) and not is_small(node) and all(k.dtype.kind in "iu" for k in plain_keys):
-        return deferred(Held(x._array().gather(plain_keys)))
-    return deferred(Held(np.asarray(in_memory(x, "indexing by arrays beside other indices")[plain_keys])))
+    return deferred(Held(np.asarray(in_memory(x, "indexing by arrays and booleans")[plain_keys])))
+
+
+def _beside_others(x: Deferred, keys: List[Any]) -> Deferred:
+    """Arrays beside integers, slices and None: the latter first, and then slabs along the axes of the arrays, as one."""
+    plain: List[Any] = []
+    axes: List[int] = []  #: of what the plain ones leave, that arrays are for
+    numbers: List[np.ndarray] = []
+    together: List[bool] = []  #: of each key, whether NumPy takes it with the arrays
+    for k in keys:
+        together.append(_is_array(k) or not isinstance(k, slice) and k is not None)
+        if not _is_array(k):
+            plain.append(k)
+            continue
+        mask = node_of(k)
+        if mask.dtype.kind == "b":
+            d = sum(p is not None for p in plain)
+            if mask.shape != x.shape[d : d + len(mask.shape)]:
+                raise IndexError(f"a mask of shape {mask.shape} is none of dimension {d} on of an array of shape {x.shape}")
+        found = nonzero(k) if mask.dtype.kind == "b" else (k,)
+        left = sum(p is None or isinstance(p, slice) for p in plain)
+        axes += range(left, left + len(found))
+        plain += [slice(None)] * len(found)
+        numbers += [in_memory(i, "indexing") for i in found]
+    seen = taken(x, tuple(plain))
+    wanted = np.broadcast_arrays(*numbers)
+    if len(axes) > 1:
+        if axes != list(range(axes[0], axes[0] + len(axes))):
+            seen = permute_dims(seen, (*axes, *(d for d in range(len(seen.shape)) if d not in axes)))
+            axes = list(range(len(axes)))
+        first, extents = axes[0], tuple(seen.shape[a] for a in axes)
+        inside = tuple(_from_the_end(i, n, a) for i, n, a in zip(wanted, extents, axes))
+        seen = reshape(seen, seen.shape[:first] + (math.prod(extents),) + seen.shape[first + len(axes) :])
+        wanted = [sum(i * math.prod(extents[d + 1 :]) for d, i in enumerate(inside))]
+    result = take(seen, wanted[0], axis=axes[0])
+    at = range(axes[0], axes[0] + wanted[0].ndim)
+    apart = not all(together[together.index(True) : len(together) - together[::-1].index(True)])
+    if not apart or axes[0] == 0:
+        return result
+    return permute_dims(result, (*at, *(d for d in range(len(result.shape)) if d not in at)))  # as NumPy has it
+
+
+def _from_the_end(numbers: np.ndarray, n: int, axis: int) -> np.ndarray:
+    """Negative ones as the positive ones that they stand for."""
+    if numbers.size and not (-n <= int(numbers.min()) and int(numbers.max()) < n):
+        raise IndexError(f"some of the indices are outside the extent {n} of axis {axis}")
+    return np.where(numbers < 0, numbers.astype(np.int64) + n, numbers).astype(np.int64)
 
 
 def _by_mask(x: Deferred, of: Node) -> Deferred:
@@ -121,10 +167,7 @@ def take(x: Any, indices: Any, /, *, axis: Optional[int] = None) -> Deferred:
             raise ValueError(f"take() from an array of {len(node.shape)} dimensions needs axis=")
         axis = 0
     a = axis_of(axis, len(node.shape))
-    flat, n = numbers.reshape(-1), node.shape[a]
-    if flat.size and not (-n <= int(flat.min()) and int(flat.max()) < n):
-        raise IndexError(f"some of the indices are outside the extent {n} of axis {a}")
-    result = deferred(Taken(node, a, np.where(flat < 0, flat.astype(np.int64) + n, flat).astype(np.int64)))
+    result = deferred(Taken(node, a, _from_the_end(numbers.reshape(-1), node.shape[a], a)))
     return result if numbers.ndim == 1 else reshape(result, node.shape[:a] + numbers.shape + node.shape[a + 1 :])
 
 
@@ -168,11 +211,8 @@ def _take_along_long_lines(node: Node, numbers: Node, a: int, target: Array) -> 
     source, n = _evaluation.stored(node), node.shape[a]
 
     def work(box: Ranges) -> None:
-        k = _evaluation.values_of(numbers, box)
-        if k.size and not (-n <= int(k.min()) and int(k.max()) < n):
-            raise IndexError(f"some of the indices are outside the extent {n} of axis {a}")
         key = list(np.ix_(*(np.arange(r.start, r.stop) for r in box)))
-        key[a] = np.where(k < 0, k.astype(np.int64) + n, k).astype(np.int64)
+        key[a] = _from_the_end(_evaluation.values_of(numbers, box), n, a)
         _evaluation.put(source.gather(tuple(np.broadcast_arrays(*key))), target, box)
 
     for _ in _evaluation.over(_evaluation.boxes_of(numbers, more=4), [numbers], work):
