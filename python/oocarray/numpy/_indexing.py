@@ -123,7 +123,7 @@ def _beside_others(x: Deferred, keys: List[Any]) -> Deferred:
         plain += [slice(None)] * len(found)
         numbers += [in_memory(i, "indexing") for i in found]
     seen = taken(x, tuple(plain))
-    wanted = np.broadcast_arrays(*numbers)
+    wanted: List[np.ndarray] = list(np.broadcast_arrays(*numbers))
     if len(axes) > 1:
         if axes != list(range(axes[0], axes[0] + len(axes))):
             seen = permute_dims(seen, (*axes, *(d for d in range(len(seen.shape)) if d not in axes)))
@@ -131,7 +131,7 @@ def _beside_others(x: Deferred, keys: List[Any]) -> Deferred:
         first, extents = axes[0], tuple(seen.shape[a] for a in axes)
         inside = tuple(_from_the_end(i, n, a) for i, n, a in zip(wanted, extents, axes))
         seen = reshape(seen, seen.shape[:first] + (math.prod(extents),) + seen.shape[first + len(axes) :])
-        wanted = [sum(i * math.prod(extents[d + 1 :]) for d, i in enumerate(inside))]
+        wanted = [np.asarray(sum(i * math.prod(extents[d + 1 :]) for d, i in enumerate(inside)))]
     result = take(seen, wanted[0], axis=axes[0])
     at = range(axes[0], axes[0] + wanted[0].ndim)
     apart = not all(together[together.index(True) : len(together) - together[::-1].index(True)])
