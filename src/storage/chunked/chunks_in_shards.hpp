@@ -52,7 +52,7 @@ class chunks_in_shards final : public stored_chunks, public chunk_writer {
   };
   /// What a shard has, as long as its file is the same one.
   struct contents {
-    file_state of;
+    file_version of;
     std::vector<file_chunk> chunks;
   };
   using contents_ptr = std::shared_ptr<const contents>;
@@ -69,7 +69,7 @@ class chunks_in_shards final : public stored_chunks, public chunk_writer {
   draft_ptr draft_of(std::uint64_t shard) const OOC_EXCLUDES(mutex_);
   failure begin_draft(std::uint64_t chunk, draft_ptr& made) OOC_EXCLUDES(mutex_);
   /// Puts a new file with what is in the draft in the place of the shard that has this chunk.
-  failure publish(std::uint64_t chunk, shard_draft& d) OOC_EXCLUDES(mutex_);
+  failure publish(std::uint64_t chunk, shard_draft& d) OOC_REQUIRES(d.lock) OOC_EXCLUDES(mutex_);
 
   const std::shared_ptr<const plain_file> description_;
   const std::shared_ptr<const chunked_dataset> dataset_;

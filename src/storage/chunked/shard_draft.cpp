@@ -52,7 +52,7 @@ std::error_code append(int from, std::uint64_t begin, std::uint64_t bytes, int t
 
 }  // namespace
 
-file_state state_of(int fd, std::error_code& code) {
+file_version state_of(int fd, std::error_code& code) {
   struct stat s {};
   code = ::fstat(fd, &s) == 0 ? std::error_code{} : error_of(errno);
   return {s.st_dev, s.st_ino, static_cast<std::uint64_t>(s.st_size),

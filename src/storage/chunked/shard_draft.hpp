@@ -19,15 +19,15 @@
 namespace ooc::storage {
 
 /// Which file it is, and whether somebody has written to it.
-struct file_state {
+struct file_version {
   dev_t device = 0;
   ino_t inode = 0;
   std::uint64_t bytes = 0;
   std::int64_t changed_ns = 0;
-  bool operator==(const file_state&) const = default;
+  bool operator==(const file_version&) const = default;
 };
 /// Of an open file; `code`: why not.
-file_state state_of(int fd, std::error_code& code);
+file_version state_of(int fd, std::error_code& code);
 
 /// Where a shard has its index.
 struct index_place {
