@@ -1,10 +1,14 @@
 """The metrics of both servers, over HTTP.  OOC_COMMAND, OOC_IOD and OOC_METAD are the programs under test."""
 
+import json
 import os
 import re
+import shutil
 import socket
 import subprocess
+import time
 import urllib.error
+import urllib.parse
 import urllib.request
 
 import pytest
@@ -118,6 +122,58 @@ def test_counters_go_up_with_what_clients_do(tmp_path, metad, iod):
         assert all(a[name] >= value for name, value in b.items() if "_total" in name)
 
 
+def _asked_by_the_dashboard():
+    with open(os.path.join(os.path.dirname(__file__), "../../packaging/grafana.json")) as file:
+        panels = json.load(file)["panels"]
+    assert len({p["id"] for p in panels}) == len(panels)
+    return [t["expr"] for p in panels for t in p["targets"]]
+
+
+def _list(metad):
+    subprocess.run([os.environ["OOC_COMMAND"], "--store", f"ooc://{metad.said('listening on (.*)')}/", "ls"],
+                   check=True, env={**os.environ, "OOC_KEY": "none"})
+
+
+def test_the_dashboard_asks_for_what_there_is(metad, iod):
+    _list(metad)  # calls that were never made are not counted
+    there = {name.partition("{")[0] for name in {**metad.metrics(), **iod.metrics()}}
+    for asked in _asked_by_the_dashboard():
+        assert set(re.findall(r"(?:ooc|process)_[a-z_]+", asked)) <= there, asked
+
+
+@pytest.mark.skipif(shutil.which("prometheus") is None, reason="needs Prometheus (Debian: prometheus)")
+def test_prometheus_answers_what_the_dashboard_asks(tmp_path, metad, iod):
+    targets = ["%s:%s" % s.address for s in (metad, iod)]
+    (tmp_path / "p.yml").write_text(json.dumps({"scrape_configs": [
+        {"job_name": "oocarray", "scrape_interval": "100ms", "static_configs": [{"targets": targets}]}]}))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        at = "127.0.0.1:%d" % free.getsockname()[1]
+    prometheus = subprocess.Popen(
+        ["prometheus", f"--config.file={tmp_path}/p.yml", f"--storage.tsdb.path={tmp_path}/p", f"--web.listen-address={at}"],
+        stderr=subprocess.DEVNULL,
+    )
+
+    def values(asked):
+        query = urllib.parse.urlencode({"query": asked.replace("$__rate_interval", "10s")})
+        with urllib.request.urlopen(f"http://{at}/api/v1/query?{query}", timeout=10) as answer:
+            return json.load(answer)["data"]["result"]
+
+    try:
+        left, end = _asked_by_the_dashboard(), time.monotonic() + 60
+        while left and time.monotonic() < end:
+            _list(metad)
+            try:
+                left = [asked for asked in left if not values(asked)]
+            except urllib.error.URLError as why:
+                assert not isinstance(why, urllib.error.HTTPError), why.read()
+            time.sleep(0.2)  # until Prometheus has come round again, which it tells nobody
+        assert not left
+    finally:
+        prometheus.terminate()
+        prometheus.wait(timeout=20)
+
+
 def test_it_is_off_unless_told_and_a_port_alone_is_of_this_machine(tmp_path, metad):
     assert metad.address[0] == "127.0.0.1"
     s = Server(tmp_path, os.environ["OOC_IOD"], "--node", "0", "--metad", metad.said(r"listening on (\S+)"), metrics="0")
@@ -171,9 +227,7 @@ def test_slow_clients_and_many_of_them_keep_nobody_out(metad):
     files = len(os.listdir(f"/proc/{metad.process.pid}/fd"))
     assert threads < 20 and files < 80
     # The store is served meanwhile.
-    done = subprocess.run([os.environ["OOC_COMMAND"], "--store", f"ooc://{metad.said('listening on (.*)')}/", "ls"],
-                          env={**os.environ, "OOC_KEY": "none"})
-    assert done.returncode == 0
+    _list(metad)
     # The last ones run out of time.
     slow[-1].settimeout(30)
     try:
