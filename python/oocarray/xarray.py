@@ -6,7 +6,11 @@ attributes of arrays and of the folder are attributes of variables and of the da
 where they were imported from.  xarray decodes them as it does those of a NetCDF file: packed numbers, missing values,
 times, texts and coordinates, by ``mask_and_scale``, ``decode_times`` and its other keywords.
 
-`xarray.open_datatree` opens the folders below as well.  A dataset can be pickled: another process opens the arrays by
+A file of NetCDF-4 or HDF5, or a Zarr group, is opened with ``engine="oocarray"``, too: another engine of xarray (netcdf4,
+h5netcdf, zarr) reads what it says, and its numbers are read in place, as `open_file` does, unpacked on all processors in
+the memory budget; what cannot be read so is read by that engine.
+
+`xarray.open_datatree` opens the folders of a store below as well.  A dataset can be pickled: another process opens the arrays by
 the store's URL, for reading.
 """
 
@@ -24,6 +28,7 @@ from xarray.core import indexing
 
 from ._array import Array
 from ._attributes import dimensions_of, values_of, with_dimensions
+from ._in_place.xarray_files import FileStore
 from ._places import Place, opened, place_of, store_at
 from ._store import Entry, Store
 
@@ -139,8 +144,16 @@ def _folders(store: Store, path: str) -> Iterator[str]:
             yield from _folders(store, entry.path)
 
 
+def _decoded(of: AbstractDataStore, dropped: Any, decoders: Dict[str, Any]) -> xr.Dataset:
+    try:
+        return StoreBackendEntrypoint().open_dataset(of, drop_variables=dropped, **decoders)
+    except BaseException:
+        of.close()
+        raise
+
+
 class OocarrayBackend(BackendEntrypoint):
-    description = "Arrays in oocarray stores"
+    description = "Arrays in oocarray stores, and in files of NetCDF-4, HDF5 and Zarr in place"
     open_dataset_parameters = (
         "filename_or_obj", "mask_and_scale", "decode_times", "concat_characters", "decode_coords", "drop_variables",
         "use_cftime", "decode_timedelta", "group",
@@ -156,18 +169,16 @@ class OocarrayBackend(BackendEntrypoint):
         **decoders: Any,
     ) -> xr.Dataset:
         url = _url_of(filename_or_obj)
-        if url is None:
-            raise ValueError(f"{filename_or_obj!r} is no URL of a store: it begins with 'local:' or 'ooc:'")
-        return self._opened(store_at(url), (group or "").strip("/"), drop_variables, decoders)
+        path = (group or "").strip("/")
+        if url is not None:
+            return self._opened(store_at(url), path, drop_variables, decoders)
+        if not isinstance(filename_or_obj, (str, os.PathLike)) or not os.path.exists(filename_or_obj):
+            raise ValueError(f"{filename_or_obj!r} is no file, and no URL of a store, which begins with 'local:' or 'ooc:'")
+        return _decoded(FileStore(os.fspath(filename_or_obj), path, drop_variables), drop_variables, decoders)
 
     def _opened(self, store: Store, path: str, dropped: Any, decoders: Dict[str, Any]) -> xr.Dataset:
         names = {dropped} if isinstance(dropped, str) else set(dropped or ())
-        folder = _Folder(store, path, names)
-        try:
-            return StoreBackendEntrypoint().open_dataset(folder, drop_variables=dropped, **decoders)
-        except BaseException:
-            folder.close()
-            raise
+        return _decoded(_Folder(store, path, names), dropped, decoders)
 
     def open_groups_as_dict(
         self,

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import oocarray as ooc
+from oocarray._in_place.hdf5_chunks import pieces
 
 h5py = pytest.importorskip("h5py", reason="needs h5py (Debian: python3-h5py)")
 
@@ -60,6 +61,35 @@ def test_other_datasets_are_refused_by_name(tmp_path, budget):
         assert "a.h5" in str(raised.value)
     with pytest.raises(FileNotFoundError, match="'none'; it has empty, group"):
         ooc.open_file(path, dataset="none")
+
+
+def test_elements_that_begin_at_any_byte_are_read(tmp_path, budget):
+    there = np.random.default_rng(1).random((1201, 7))
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["odd"] = np.zeros(3, "u1")
+        file["d"] = there
+        file["prime"] = np.arange(10007.0)
+        assert file["d"].id.get_offset() % 8 != 0
+    for name, expected in {"d": there, "prime": np.arange(10007.0)}.items():
+        with ooc.open_file(tmp_path / "a.h5", dataset=name) as a:
+            assert np.array_equal(a[...], expected)
+    with pytest.raises(ooc.InvalidRequest, match="no multiple of 8"):
+        ooc.open_file(tmp_path / "a.h5", "r+", dataset="d")
+
+
+@pytest.mark.parametrize(
+    "shape, divides, expected",
+    [
+        ((10,), 80, (10,)),
+        ((1 << 20,), 8 << 20, (1 << 19,)),
+        ((1048583,), 8 * 1048583, (1048583,)),  # a prime number
+        ((1, 100, 1000, 1000), 8 * 10**8, (1, 1, 500, 1000)),
+        ((30, 80), 4 * 40, (1, 40)),
+        ((30, 80), 6, ()),
+    ],
+)
+def test_pieces_of_what_is_in_no_chunks_divide_it(shape, divides, expected):
+    assert pieces(shape, 4 if divides in (160, 6) else 8, divides) == expected
 
 
 def test_the_only_dataset_need_not_be_named(tmp_path, budget):

@@ -13,7 +13,7 @@ import numpy as np
 from .._errors import Busy, InvalidRequest, TypeMismatch
 from .chunks import Chunks, Place
 from .hdf5_chunks import Refuse, chunks_of
-from .hdf5_external import chunks_of_segments, in_memory, segments_of
+from .hdf5_external import Segment, chunks_of_segments, in_memory, segments_of
 from .hdf5_virtual import chunks_of_virtual
 
 
@@ -263,5 +263,8 @@ def _place(dataset: Any, at: str, name: str, dtype: "np.dtype[Any]", writable: b
         begin = dataset.id.get_offset()  # of nothing: None, or a number where the file has a user block
         if begin is None or dataset.id.get_space_status() == h5py.h5d.SPACE_STATUS_NOT_ALLOCATED:
             refuse("has no space in the file yet, as nothing was written to it")
-        offset = begin
+        if begin % dtype.alignment == 0 or writable:
+            offset = begin
+        else:  # where elements cannot be mapped, they are copied
+            chunks = chunks_of_segments([Segment(at, begin, dataset.nbytes)], dataset, name, dtype, refuse)
     return Place(dtype, dataset.shape, at, os.dup(file), offset, chunks)

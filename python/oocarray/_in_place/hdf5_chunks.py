@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 from typing import Any, Callable, Iterator, List, NamedTuple, NoReturn, Optional, Tuple
 
@@ -119,6 +120,25 @@ def _is_unpacked(dataset: Any, origin: Tuple[int, ...], dtype: "np.dtype[Any]") 
     except OSError:  # libhdf5 cannot unpack it, but would have to
         return False
     return bool(there.tobytes() == stored[tuple(map(slice, shape))].tobytes())
+
+
+_piece = 4 << 20  #: bytes that are read together of what is not in chunks
+
+
+def pieces(shape: Tuple[int, ...], item: int, divides: int) -> Tuple[int, ...]:
+    """The shape of pieces of an array that follow each other in row-major order, fill it, and have bytes that divide `divides`.
+
+    They have about 4 MiB, or, where its extents have no such divisors, more or less; (): there are none.
+    """
+    for d, n in enumerate(shape):
+        row = math.prod(shape[d + 1 :]) * item
+        if row > _piece and d + 1 < len(shape):
+            continue
+        most = min(n, max(1, _piece // row))
+        for rows in (*range(most, most // 16, -1), n, *range(most // 16, 0, -1)):
+            if n % rows == 0 and divides % (rows * row) == 0:
+                return (1,) * d + (rows,) + shape[d + 1 :]
+    return ()
 
 
 _left_out = 2**32 - 1  # all filters

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import os
-from typing import Any, List, NamedTuple, Tuple
+from typing import Any, List, NamedTuple
 
 import numpy as np
 
 from .._hdf5_sources import check_sources, place_of_raw_file
 from .chunks import Chunks, Files
-from .hdf5_chunks import Refuse, fill_of
+from .hdf5_chunks import Refuse, fill_of, pieces
 
 
 class Segment(NamedTuple):
@@ -35,19 +35,9 @@ def segments_of(dataset: Any, where: str) -> List[Segment]:
     return found
 
 
-def _piece(shape: Tuple[int, ...], item: int, most: int) -> Tuple[int, ...]:
-    """The shape of pieces that follow each other in row-major order, and whose bytes divide `most`; (): there is none."""
-    for d, n in enumerate(shape):
-        row = math.prod(shape[d + 1 :]) * item
-        rows = next((r for r in range(min(n, most // row), 0, -1) if n % r == 0 and most % (r * row) == 0), 0)
-        if rows:
-            return (1,) * d + (rows,) + shape[d + 1 :]
-    return ()
-
-
 def chunks_of_segments(raw: List[Segment], dataset: Any, name: str, dtype: "np.dtype[Any]", refuse: Refuse) -> Chunks:
-    """Pieces of several raw files as chunks of one dataset."""
-    piece = _piece(dataset.shape, dtype.itemsize, math.gcd(*(s.size for s in raw)))
+    """Pieces of raw files as chunks of one dataset."""
+    piece = pieces(dataset.shape, dtype.itemsize, math.gcd(*(s.size for s in raw)))
     if not piece:
         return refuse("is stored in several files, which do not each have whole elements")
     each = math.prod(piece) * dtype.itemsize

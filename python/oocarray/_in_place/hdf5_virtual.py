@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
 
@@ -9,10 +10,9 @@ import numpy as np
 
 from .._hdf5_sources import places_of
 from .chunks import Chunks, Files
-from .hdf5_chunks import Refuse, chunks_of, fill_of
+from .hdf5_chunks import Refuse, chunks_of, fill_of, pieces
 
 Shape = Tuple[int, ...]
-_piece = 4 << 20  #: bytes of a source without chunks that are read together
 
 
 class _Part(NamedTuple):
@@ -72,24 +72,14 @@ def _parts(dataset: Any, refuse: Refuse) -> Iterator[_Part]:
         yield _Part(path, plist.get_virtual_dsetname(i), begin, shape, plist.get_virtual_srcspace(i))
 
 
-def _pieces(shape: Shape, item: int) -> Shape:
-    """The shape of pieces of whole rows that divide a box, which has all its elements in a row; else all of it."""
-    for d, n in enumerate(shape):
-        if n > 1:
-            row = int(np.prod(shape[d + 1 :], dtype=np.uint64)) * item
-            most = min(n, max(1, _piece // row))
-            rows = next((r for r in range(most, most // 16, -1) if n % r == 0), n)
-            return shape[:d] + (rows,) + shape[d + 1 :]
-    return shape
-
-
 def _contiguous(source: _Source, part: _Part, item: int, refuse: Refuse) -> Tuple[Shape, "np.ndarray[Any, Any]"]:
     """Of a source in one piece: the shape of the pieces that it is read in, and offset, bytes and mask of each."""
     if _box(part.source_space, source.shape, refuse) != ((0,) * len(source.shape), source.shape):
         refuse(f"has a part of '{part.path}', dataset '{part.dataset}', which is not in chunks")
-    chunk = _pieces(part.shape, item)
-    each = int(np.prod(chunk, dtype=np.uint64)) * item
-    n = int(np.prod(part.shape, dtype=np.uint64)) * item // each
+    whole = math.prod(part.shape) * item
+    chunk = pieces(part.shape, item, whole)
+    each = math.prod(chunk) * item
+    n = whole // each
     table = np.zeros((n, 3), np.uint64)
     if source.offset is not None:
         table[:, 0] = source.offset + np.arange(n) * each

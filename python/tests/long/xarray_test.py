@@ -57,6 +57,66 @@ def test_wrong_names_of_dimensions_are_refused(data, store):
     store.open("runs/temperature").close()  # it was not left open
 
 
+# --- files in place
+
+
+@pytest.fixture(params=["netcdf4", "h5netcdf", "zarr", "zarr-shards"])
+def in_file(request, tmp_path):
+    """A file of packed numbers with times, texts, missing values, a scalar and a group, and xarray's own view of it."""
+    kind = request.param.partition("-")
+    times = np.datetime64("2020-01-01") + np.arange(20)
+    values = np.arange(20 * 30 * 40).reshape(20, 30, 40) % 1000 / 10
+    values[3, 4, 5] = np.nan
+    ds = xr.Dataset(
+        {
+            "t": (("time", "y", "x"), values, {"units": "K"}),
+            "name": ("y", np.array([f"row {i}" for i in range(30)], object)),
+            "grid": ((), 7),
+        },
+        {"time": times, "x": np.arange(40.0)},
+        {"title": "a run"},
+    )
+    packing = {"dtype": "i2", "scale_factor": 0.1, "add_offset": 5.0, "_FillValue": -9999}
+    if kind[0] == "zarr":
+        path = str(tmp_path / "a.zarr")
+        chunks = {"chunks": (5, 10, 40), "shards": (10, 30, 40)} if kind[2] else {"chunks": (5, 10, 40)}
+        ds.to_zarr(path, group="g", encoding={"t": {**packing, **chunks}}, consolidated=False)
+        engine = "zarr"
+    else:
+        path, engine = str(tmp_path / "a.nc"), kind[0]
+        ds.to_netcdf(path, group="g", engine=engine, encoding={"t": {**packing, "zlib": True, "chunksizes": (5, 10, 40)}})
+    with xr.open_dataset(path, engine=engine, group="g") as theirs:
+        yield path, theirs.load()
+
+
+def test_a_file_in_place_is_what_xarray_reads(in_file, budget):
+    path, theirs = in_file
+    before = budget.stats["bytes_read"]
+    with xr.open_dataset(path, engine="oocarray", group="g") as ours:
+        xr.testing.assert_identical(ours.load(), theirs)
+        assert ours.t.encoding["scale_factor"] == 0.1
+    assert budget.stats["bytes_read"] - before >= theirs.t.size * 2
+    with xr.open_dataset(path, engine="oocarray", group="g", drop_variables=["name"], mask_and_scale=False) as ours:
+        assert ours.t.dtype == "i2" and "name" not in ours
+        day = ours.t.isel(time=3, x=[5, 7], y=slice(None, None, 2))
+        assert np.allclose(day.where(day != -9999).values * 0.1 + 5, theirs.t.isel(time=3, x=[5, 7], y=slice(None, None, 2)), equal_nan=True)
+
+
+def test_a_file_in_place_goes_to_dask_and_to_another_process(in_file, budget):
+    path, theirs = in_file
+    with xr.open_dataset(path, engine="oocarray", group="g", chunks={}) as ours:
+        assert ours.t.chunks[0] in ((5, 5, 5, 5), (10, 10)) and float(ours.t.mean()) == pytest.approx(float(theirs.t.mean()))
+    with xr.open_dataset(path, engine="oocarray", group="g") as ours:
+        again = pickle.loads(pickle.dumps(ours))
+        assert np.array_equal(again.t.values, theirs.t.values, equal_nan=True)
+        again.close()
+
+
+def test_what_is_no_file_and_no_store_is_refused(budget, tmp_path):
+    with pytest.raises(ValueError, match="is no file, and no URL of a store"):
+        xr.open_dataset(tmp_path / "nothing.nc", engine="oocarray")
+
+
 # --- what was imported from NetCDF
 
 
