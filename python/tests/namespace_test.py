@@ -202,7 +202,13 @@ def test_arrays_beside_other_indices_take_what_numpy_takes(store, runtime, case)
             a.write(..., p)
             x = xp.asarray(a)
             found, expected = np.asarray(x[key]), p[key]
-            assert found.shape == expected.shape and np.array_equal(found, expected), f"OOC_TEST_SEED={seed}, case {case}: {key}"
+            what = f"OOC_TEST_SEED={seed}, case {case}: shape {shape}, {key}"
+            assert found.shape == expected.shape and np.array_equal(found, expected), what
+            places = np.arange(p.size).reshape(shape)[key]
+            unique = len(np.unique(places)) == places.size  # of two values for an element either may stay
+            p[key] = value = rng.integers(0, 1000, expected.shape[-1:] if rng.integers(2) else expected.shape) if unique else -1
+            x[key] = value
+            assert np.array_equal(np.asarray(x), p), what
             del x, found
 
 
@@ -214,8 +220,14 @@ def test_slabs_by_arrays_beside_slices_need_no_more_memory_than_they_have(beyond
     assert np.array_equal(x[5:1900:300, j], p[5:1900:300, j])
     assert np.array_equal(x[None, 2:4, j], p[None, 2:4, j])
     assert np.array_equal(x[:, p[0] > 2.5], p[:, p[0] > 2.5])
+    for key in [np.s_[i], np.s_[:, [1, 7, -3]], np.s_[i, 10:20], np.s_[5:1900:300, j[:2]], np.s_[p[:, 0] > 2, 5:], np.s_[[3], None, ::2]]:
+        x[key] = p[key] = p[key] * 2 + 1
+    x[:, p[0] > 1.5] = p[:, p[0] > 1.5] = -1
+    assert np.array_equal(np.asarray(x), p)
     with pytest.raises(IndexError, match="outside the extent 1000 of axis 1"):
         x[3:5, [1000]]
+    with pytest.raises(IndexError, match="outside the extent 1000 of axis 1"):
+        x[3:5, [1000]] = 1
 
 
 @pytest.mark.parametrize("kind", ["normal", "few", "one", "steps", "huge", "f4", "i4"])

@@ -20,6 +20,9 @@ from ._nodes import Elementwise, Held, Node, Ranges, Seen, Shape, Stored, Taken,
 from ._scratch import scratch
 
 
+_long_slab = 4096  #: elements from which on slabs are assigned one by one
+
+
 def _is_array(key: Any) -> Any:
     return isinstance(key, (np.ndarray, _core.ArrayBase))
 
@@ -101,43 +104,47 @@ def _by_arrays(x: Deferred, keys: List[Any]) -> Deferred:
     return deferred(Held(np.asarray(in_memory(x, "indexing by arrays and booleans")[plain_keys])))
 
 
+def _with_numbers(keys: List[Any], shape: Shape) -> Tuple[List[Any], bool]:
+    """The indices with masks as the numbers that they stand for, and all arrays of one shape; whether that comes first.
+
+    NumPy puts the dimensions of the arrays where the first of them is, but in front where something stands between them; an
+    integer beside arrays is as one of them.
+    """
+    found: List[Any] = []
+    for k in keys:
+        if not _is_array(k) or node_of(k).dtype.kind != "b":
+            found.append(in_memory(k, "indexing") if _is_array(k) else k)
+            continue
+        of, d = node_of(k), sum(f is not None for f in found)
+        if of.shape != shape[d : d + len(of.shape)]:
+            raise IndexError(f"a mask of shape {of.shape} is none of dimension {d} on of an array of shape {shape}")
+        found += [in_memory(i, "indexing") for i in nonzero(k)]
+    taken_together = [k is not None and not isinstance(k, slice) for k in found]
+    begin, end = taken_together.index(True), len(found) - taken_together[::-1].index(True)
+    arrays = iter(np.broadcast_arrays(*(k for k in found if _is_array(k))))
+    return [next(arrays) if _is_array(k) else k for k in found], not all(taken_together[begin:end])
+
+
 def _beside_others(x: Deferred, keys: List[Any]) -> Deferred:
     """Arrays beside integers, slices and None: the latter first, and then slabs along the axes of the arrays, as one."""
-    plain: List[Any] = []
-    axes: List[int] = []  #: of what the plain ones leave, that arrays are for
-    numbers: List[np.ndarray] = []
-    together: List[bool] = []  #: of each key, whether NumPy takes it with the arrays
-    for k in keys:
-        together.append(_is_array(k) or not isinstance(k, slice) and k is not None)
-        if not _is_array(k):
-            plain.append(k)
-            continue
-        mask = node_of(k)
-        if mask.dtype.kind == "b":
-            d = sum(p is not None for p in plain)
-            if mask.shape != x.shape[d : d + len(mask.shape)]:
-                raise IndexError(f"a mask of shape {mask.shape} is none of dimension {d} on of an array of shape {x.shape}")
-        found = nonzero(k) if mask.dtype.kind == "b" else (k,)
-        left = sum(p is None or isinstance(p, slice) for p in plain)
-        axes += range(left, left + len(found))
-        plain += [slice(None)] * len(found)
-        numbers += [in_memory(i, "indexing") for i in found]
-    seen = taken(x, tuple(plain))
-    wanted: List[np.ndarray] = list(np.broadcast_arrays(*numbers))
+    keys, in_front = _with_numbers(keys, x.shape)
+    seen = taken(x, tuple(slice(None) if _is_array(k) else k for k in keys))
+    left = [k for k in keys if k is None or isinstance(k, slice) or _is_array(k)]
+    axes = [d for d, k in enumerate(left) if _is_array(k)]
+    numbers = [left[d] for d in axes]
     if len(axes) > 1:
         if axes != list(range(axes[0], axes[0] + len(axes))):
             seen = permute_dims(seen, (*axes, *(d for d in range(len(seen.shape)) if d not in axes)))
             axes = list(range(len(axes)))
         first, extents = axes[0], tuple(seen.shape[a] for a in axes)
-        inside = tuple(_from_the_end(i, n, a) for i, n, a in zip(wanted, extents, axes))
+        inside = tuple(_from_the_end(i, n, a) for i, n, a in zip(numbers, extents, axes))
         seen = reshape(seen, seen.shape[:first] + (math.prod(extents),) + seen.shape[first + len(axes) :])
-        wanted = [np.asarray(sum(i * math.prod(extents[d + 1 :]) for d, i in enumerate(inside)))]
-    result = take(seen, wanted[0], axis=axes[0])
-    at = range(axes[0], axes[0] + wanted[0].ndim)
-    apart = not all(together[together.index(True) : len(together) - together[::-1].index(True)])
-    if not apart or axes[0] == 0:
+        numbers = [np.asarray(sum(i * math.prod(extents[d + 1 :]) for d, i in enumerate(inside)))]
+    result = take(seen, numbers[0], axis=axes[0])
+    if not in_front or axes[0] == 0:
         return result
-    return permute_dims(result, (*at, *(d for d in range(len(result.shape)) if d not in at)))  # as NumPy has it
+    at = range(axes[0], axes[0] + numbers[0].ndim)
+    return permute_dims(result, (*at, *(d for d in range(len(result.shape)) if d not in at)))
 
 
 def _from_the_end(numbers: np.ndarray, n: int, axis: int) -> np.ndarray:
@@ -277,6 +284,7 @@ def _changing(x: Deferred) -> Any:
 
 
 def _assign_by_arrays(x: Deferred, keys: List[Any], value: Any) -> None:
+    keys = [np.asarray(k) if isinstance(k, list) else k for k in keys]
     if len(keys) == 1 and _is_array(keys[0]) and node_of(keys[0]).dtype.kind == "b":
         mask = node_of(keys[0])
         node = Held(np.asarray(value, x.dtype)) if is_scalar(value) else node_of(value)
@@ -285,16 +293,58 @@ def _assign_by_arrays(x: Deferred, keys: List[Any], value: Any) -> None:
             full = deferred(Seen(mask, mask.shape + more, [(range(n), d) for d, n in enumerate(mask.shape)]))
             replace(x, where(full, Deferred(cast(node, x.dtype)), x))
             return
-    if not isinstance(x._settle(), Held) or not is_small(x._node.now()):
-        indices = [in_memory(k, "assignment by arrays") if _is_array(k) else None for k in keys]
-        if all(i is not None and i.dtype.kind in "iu" for i in indices):
-            _changing(x).scatter(tuple(indices), in_memory(_value(x, value, np.broadcast_shapes(
-                *(i.shape for i in indices))), "assignment by arrays"))  # type: ignore[union-attr]
-            return
+    with_single_booleans = any(isinstance(k, (bool, np.bool_)) for k in keys)
+    numbers_or_masks = all(not _is_array(k) or k.dtype.kind in "iub" and k.shape for k in keys)
+    if not is_small(x._settle()) and numbers_or_masks and not with_single_booleans:
+        _assign_slabs(x, keys, value)
+        return
     values = in_memory(x, "assignment by arrays").copy()
     of = value if is_scalar(value) else in_memory(value, "assignment by arrays")
     values[tuple(in_memory(k, "assignment by arrays") if _is_array(k) else k for k in keys)] = of
     replace(x, Deferred(Held(values)))
+
+
+def _assign_slabs(x: Deferred, keys: List[Any], value: Any) -> None:
+    """Assignment by arrays beside other indices: slab by slab where these are long, else by single elements."""
+    keys, in_front = _with_numbers(keys, x.shape)
+    lines = next(k.shape for k in keys if _is_array(k))
+    slab, _ = _places([0 if _is_array(k) else k for k in keys], x.shape)
+    before = 0 if in_front else sum(k is None or isinstance(k, slice) for k in keys[: [_is_array(k) for k in keys].index(True)])
+    of = Deferred(_value(x, value, slab[:before] + lines + slab[before:]))
+    if math.prod(slab) >= _long_slab:
+        for i in np.ndindex(lines):
+            to = tuple(k[i] if _is_array(k) else k for k in keys)
+            assign(x, to, taken(of, (slice(None),) * before + i + (...,)))
+        return
+    values = in_memory(of, "assignment by arrays")
+    inside = [k if k is None or isinstance(k, slice) else _from_the_end(np.asarray(k), n, d)
+              for d, (k, n) in enumerate(zip(keys, _extents(keys, x.shape)))]  # fmt: skip
+    _changing(x).scatter(_numbers_of_elements(inside, x.shape, lines, before), values)
+
+
+def _extents(keys: List[Any], shape: Shape) -> List[int]:
+    """Of the dimension that each index is for."""
+    extents = iter(shape)
+    return [0 if k is None else next(extents) for k in keys]
+
+
+def _numbers_of_elements(keys: List[Any], shape: Shape, lines: Shape, before: int) -> Tuple[np.ndarray, ...]:
+    """Of each element of the result its number along each dimension of the array."""
+    ranges = [k if k is None or not isinstance(k, slice) else range(n)[k] for k, n in zip(keys, _extents(keys, shape))]
+    kept = [1 if r is None else len(r) for r in ranges if r is None or isinstance(r, range)]
+    full = tuple(kept[:before]) + lines + tuple(kept[before:])
+    numbers, axis = [], 0
+    for r in ranges:
+        if isinstance(r, np.ndarray):
+            one = r.reshape(r.shape + (1,) * (len(full) - before - len(lines)))
+        else:
+            d = axis if axis < before else axis + len(lines)
+            axis += 1
+            if r is None:
+                continue
+            one = np.arange(r.start, r.stop, r.step).reshape((-1,) + (1,) * (len(full) - d - 1))
+        numbers.append(np.ascontiguousarray(np.broadcast_to(one, full)))
+    return tuple(numbers)
 
 
 def replace(x: Deferred, result: Deferred) -> Deferred:
