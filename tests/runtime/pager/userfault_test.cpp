@@ -100,8 +100,11 @@ TEST_CASE("write() sends an array eight times larger than the budget, read() fil
 
 TEST_CASE("another process reads and writes blocks that are not in memory") {
   if (!kernel_faults_here()) return;
-  // The kernel holds up to 4 MiB of pages at a time.
-  runtime rt(by_userfaultfd(128));
+  // The kernel holds as many pages at a time as two of its own have room for addresses of: 4 MiB of 4 KiB, 64 of 16
+  // KiB.
+  const auto kernel_page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const std::uint64_t held = 2 * kernel_page / sizeof(void*) * kernel_page;
+  runtime rt(by_userfaultfd(std::clamp<std::uint64_t>(2 * held / small_block + 16, 144, 528)));
   words_in_store store(512);
   segment s(rt.pager(), {.name = "a", .block_bytes = small_block, .blocks = 512}, store.source);
   std::vector<std::uint64_t> copy(store.count);
