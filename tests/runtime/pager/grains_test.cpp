@@ -500,7 +500,7 @@ TEST_CASE("blocks that come one after the other and are hardly touched are not s
   }
 }
 
-TEST_CASE("a walk down a column that comes after a sweep is not taken for one") {
+TEST_CASE("a walk down a column that comes after a sweep is not taken for one", "[clock]") {
   if (!there_are_grains()) return;
   // In small blocks the time between two faults would tell little on a busy machine.
   fixture f(48, 16 * mib, 0, 0, 2 * mib);
