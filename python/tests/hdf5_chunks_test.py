@@ -302,12 +302,13 @@ def test_szip_and_scale_offset_read_as_h5py_reads_them(tmp_path, budget, dtype):
     with h5py.File(path, "w") as file:
         for i in range(20):
             there = np.cumsum(random.normal(0, 3, (int(random.integers(8, 60)), 23)), axis=0).astype(dtype)
-            if dtype.kind != "f" and i % 5 == 4:
-                there = random.integers(0, 256, (40, 23 * dtype.itemsize), "u1").view(dtype)  # takes all bits
+            takes_all_bits = dtype.kind != "f" and i % 5 == 4
+            if takes_all_bits:
+                there = random.integers(0, 256, (40, 23 * dtype.itemsize), "u1").view(dtype)
             options = {"chunks": (8, 5), "fillvalue": there[3, 3] if i % 4 else None}
             if i % 2:
                 scale = int(random.integers(0, 5)) if dtype.kind == "f" else int(random.integers(0, 8 * dtype.itemsize))
-                options["scaleoffset"] = scale if scale or dtype.kind == "f" else True
+                options["scaleoffset"] = True if takes_all_bits or (not scale and dtype.kind != "f") else scale
             else:
                 options.update(compression="szip", compression_opts=("nn" if i % 3 else "ec", (4, 8, 16)[i % 3]))
                 options["fletcher32"] = bool(i % 4)

@@ -70,7 +70,8 @@ def test_elements_that_begin_at_any_byte_are_read(tmp_path, budget):
         file["d"] = there
         file["prime"] = np.arange(10007.0)
         assert file["d"].id.get_offset() % 8 != 0
-    for name, expected in {"d": there, "prime": np.arange(10007.0)}.items():
+        file.create_dataset("raw", data=there, external=[(str(tmp_path / "raw"), 3, there.nbytes)])
+    for name, expected in {"d": there, "raw": there, "prime": np.arange(10007.0)}.items():
         with ooc.open_file(tmp_path / "a.h5", dataset=name) as a:
             assert np.array_equal(a[...], expected)
     with pytest.raises(ooc.InvalidRequest, match="no multiple of 8"):

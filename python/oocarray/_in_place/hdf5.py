@@ -254,7 +254,7 @@ def _place(dataset: Any, at: str, name: str, dtype: "np.dtype[Any]", writable: b
         chunks = chunks_of_virtual(dataset, name, dtype, refuse)
     elif dataset.external:
         raw = segments_of(dataset, f"'{at}', dataset '{name}'")
-        if len(raw) == 1:
+        if len(raw) == 1 and (raw[0].offset % dtype.alignment == 0 or writable):
             return Place(dtype, dataset.shape, raw[0].file, os.open(raw[0].file, os.O_RDONLY), raw[0].offset, None)
         if writable:
             refuse("is stored in several files, which are only read in place")

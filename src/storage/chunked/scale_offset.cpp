@@ -125,8 +125,10 @@ std::string undo_scale_offset(std::span<const std::uint32_t> parameters, std::sp
   const std::span<const std::byte> packed = now.subspan(header_bytes);
   if (bits > 8 * p.size) return not_undone;
   if (packed.size() < (std::uint64_t{p.elements} * bits + 7) / 8) return "is cut short (scale-offset)";
-  if (bits == 8 * p.size) {  // as they were
+  if (bits == 8 * p.size) {  // as they were, the least byte first
     std::memcpy(next.data(), packed.data(), bytes);
+    for (std::byte* e = next.data(); p.is_big_endian != 0 && e != next.data() + bytes; e += p.size)
+      std::reverse(e, e + p.size);
   } else {
     unpack(p, packed.data(), bits, little_endian<std::uint64_t>(now.data() + 5), next.data());
   }
