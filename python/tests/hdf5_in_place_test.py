@@ -63,6 +63,16 @@ def test_other_datasets_are_refused_by_name(tmp_path, budget):
         ooc.open_file(path, dataset="none")
 
 
+def test_pieces_are_found_when_the_program_has_changed_its_folder(tmp_path, budget, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with h5py.File("a.h5", "w") as file:
+        file["odd"] = np.zeros(3, "u1")
+        file["d"] = np.arange(10.0)
+    with ooc.open_file("a.h5", dataset="d") as a:
+        monkeypatch.chdir("/")
+        assert np.array_equal(a[...], np.arange(10.0))
+
+
 def test_elements_that_begin_at_any_byte_are_read(tmp_path, budget):
     there = np.random.default_rng(1).random((1201, 7))
     with h5py.File(tmp_path / "a.h5", "w") as file:

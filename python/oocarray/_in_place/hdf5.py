@@ -266,5 +266,5 @@ def _place(dataset: Any, at: str, name: str, dtype: "np.dtype[Any]", writable: b
         if begin % dtype.alignment == 0 or writable:
             offset = begin
         else:  # where elements cannot be mapped, they are copied
-            chunks = chunks_of_segments([Segment(at, begin, dataset.nbytes)], dataset, name, dtype, refuse)
+            chunks = chunks_of_segments([Segment(os.path.abspath(at), begin, dataset.nbytes)], dataset, name, dtype, refuse)
     return Place(dtype, dataset.shape, at, os.dup(file), offset, chunks)

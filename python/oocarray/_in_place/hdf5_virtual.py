@@ -119,7 +119,7 @@ def _source(part: _Part, dataset: Any, dtype: "np.dtype[Any]", refuse: Refuse) -
             refuse(f"{where} with other elements")
         if layout not in (h5py.h5d.CONTIGUOUS, h5py.h5d.CHUNKED) or source.external:
             refuse(f"{where} that lies neither in one piece nor in chunks")
-        holder = source.file.filename
+        holder = os.path.abspath(source.file.filename)  # it is opened again where it is read
         state = os.stat(holder)
         in_chunks = layout == h5py.h5d.CHUNKED
         return _Source(

@@ -240,6 +240,9 @@ failure chunks_in_shards::publish(std::uint64_t chunk, shard_draft& d) {
       if (other && !e) unread = read_index(chunk, other.get(), has);
       if (unread) return errc::corrupt;
       if (!e) e = d.write_shard(to, other.get(), has.chunks, {files.index_first, files.index_summed}, made.chunks);
+      // What is read beyond the end of a file that is cut off meanwhile would be zeros.
+      std::error_code gone;
+      if (other && !e && state_of(other.get(), gone) != has.of) e = {ESTALE, std::generic_category()};
       if (!e) made.of = state_of(to, e);
       return e;
     });

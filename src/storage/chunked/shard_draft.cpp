@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 #include <utility>
 
 #include "storage/base/whole_transfer.hpp"
@@ -37,7 +38,7 @@ std::error_code append(int from, std::uint64_t begin, std::uint64_t bytes, int t
     if (n <= 0) break;
     bytes -= static_cast<std::uint64_t>(n);
   }
-  // Where the kernel does not copy between these file systems, and at the end of a file that has been cut off.
+  // Where the kernel does not copy between these file systems.
   std::vector<std::byte> some(std::min<std::uint64_t>(bytes, 1 << 20));
   while (bytes > 0) {
     const std::size_t n = std::min<std::uint64_t>(bytes, some.size());
@@ -71,6 +72,7 @@ std::error_code shard_draft::open(const std::string& folder) {
 }
 
 std::error_code shard_draft::put(std::size_t in_shard, std::span<const std::byte> packed) {
+  if (packed.size() > std::numeric_limits<std::uint32_t>::max()) return error_of(EFBIG);
   if (const int e = write_whole(file_.get(), packed.data(), packed.size(), end_)) return error_of(e);
   file_chunk& c = chunks_[in_shard];
   wasted_ += c.bytes;
