@@ -86,7 +86,7 @@ TEST_CASE("a square matrix is transposed in place") {
   }
 }
 
-TEST_CASE("a box of many megabytes is turned and written in parts, wherever they are cut") {
+TEST_CASE("a box of many megabytes is turned and written in parts, wherever they are cut", "[megabytes]") {
   std::mt19937_64 g(random_seed("boxes in parts"));
   for (int n = 0; n < rounds(3, 40); ++n) {
     const test_store nodes(store_kind::in_memory);
@@ -143,7 +143,7 @@ TEST_CASE("a box of many megabytes is turned and written in parts, wherever they
   }
 }
 
-TEST_CASE("columns are turned into rows one at a time where each is a part of a box by itself") {
+TEST_CASE("columns are turned into rows one at a time where each is a part of a box by itself", "[megabytes]") {
   constexpr std::size_t rows = 3 << 19, columns = 3;
   const test_store nodes(store_kind::in_memory);
   runtime rt(memory(nodes.staging() + 96_MiB));
@@ -157,7 +157,7 @@ TEST_CASE("columns are turned into rows one at a time where each is a part of a 
   CHECK(wrong == 0);
 }
 
-TEST_CASE("a box that begins in the middle of a tile has no more parts than others") {
+TEST_CASE("a box that begins in the middle of a tile has no more parts than others", "[megabytes]") {
   constexpr std::size_t rows = 1022, columns = 5200;  // a box: 1022 rows from 1022 on
   const test_store nodes(store_kind::in_memory);
   runtime rt(memory(nodes.staging() + 160_MiB));
@@ -172,7 +172,7 @@ TEST_CASE("a box that begins in the middle of a tile has no more parts than othe
   CHECK(wrong == 0);
 }
 
-TEST_CASE("boxes of many megabytes change places in parts") {
+TEST_CASE("boxes of many megabytes change places in parts", "[megabytes]") {
   constexpr std::size_t side = 2100;
   const bool tiled = GENERATE(false, true);
   const test_store nodes(store_kind::in_memory);

@@ -139,7 +139,7 @@ TEST_CASE("blocks of several sizes share one budget") {
   }
 }
 
-TEST_CASE("100,000 blocks touched once leave a bounded number of mappings") {
+TEST_CASE("100,000 blocks touched once leave a bounded number of mappings", "[megabytes]") {
   runtime rt({.memory = 4 * mib, .block = page_bytes});
   memory_source source(100000, page_bytes);
   segment s(rt.pager(), {.name = "a", .block_bytes = page_bytes, .blocks = 100000}, source);
@@ -150,7 +150,7 @@ TEST_CASE("100,000 blocks touched once leave a bounded number of mappings") {
   CHECK(mappings() - before <= 4 * 1024 + 16);
 }
 
-TEST_CASE("more dirty blocks than the mappings of a process allow are written behind") {
+TEST_CASE("more dirty blocks than the mappings of a process allow are written behind", "[megabytes]") {
   runtime rt({.memory = 256 * mib, .block = page_bytes});
   constexpr std::size_t blocks = 20000;
   memory_source source(blocks, page_bytes, 1);
