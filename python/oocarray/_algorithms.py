@@ -18,6 +18,12 @@ progress : callable or True
     ``progress(done, total)`` in bytes, now and then, in the thread that has called.  What it raises ends the algorithm.
     True: a bar of tqdm, where that is installed, else a percentage on standard error.
 
+Those that report what they did (`Statistics`: passes, memory, bytes_read, bytes_written, and over_bound, which is the bytes
+in units of what no algorithm for this can do without) also take
+
+plan : bool
+    True: report what would be done now, and do nothing; see docs/algorithms.md of the project.
+
 KeyboardInterrupt, and what a function of the program raises, end the algorithm and come out of the call.  An array
 that was being written is then neither old nor new, and marked.  Where ranks share an array the calls are collective,
 and Ctrl-C waits for their end.  No other thread may use the arrays meanwhile.
@@ -34,7 +40,7 @@ from ._numbers import flag, parse_bytes, small_count
 if TYPE_CHECKING:
     from ._array import Array
 
-Statistics = Dict[str, int]
+Statistics = Dict[str, Any]
 Arrays = Union["Array", Tuple["Array", ...]]
 
 Conversions = Mapping[str, Callable[[Any, str], Any]]  # of a value, and what it is called
@@ -78,6 +84,7 @@ def progress_of(f: Any, name: str = "progress") -> Any:
 
 
 common: Conversions = {"threads": small_count, "memory": parse_bytes, "mark": flag, "progress": progress_of}
+reporting: Conversions = {**common, "plan": flag}
 numbers = {"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8", "c8", "c16"}
 
 
@@ -112,9 +119,10 @@ def in_c_order(a: "Array", what: str) -> None:
         raise ValueError(f"array '{a.path}' lies in Fortran's order, and {what} goes in C's: oocarray.copy() it first")
 
 
-def writable(a: "Array") -> "Array":
-    """An array that is about to be written."""
+def writable(a: "Array", options: Mapping[str, Any] = {}) -> "Array":
+    """An array that is about to be written, unless the options ask for a plan."""
     if not a.writable:
         raise ValueError(f"array '{a.path}' is open for reading only: open it with mode='r+'")
-    _pending.before_change(a)
+    if not options.get("plan"):
+        _pending.before_change(a)
     return a

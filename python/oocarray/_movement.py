@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
 import numpy as np
 
 from . import _core
-from ._algorithms import Statistics, checked, options_of, writable
+from ._algorithms import Statistics, checked, options_of, reporting, writable
 from ._errors import BudgetTooSmall, Busy
 from ._numbers import counts
 from ._passes import transform
@@ -61,13 +61,13 @@ def copy(
     casting : str
         As for `numpy.copyto`, where the types differ: such a copy is of whole arrays of one shape.
     **options
-        threads, memory, mark, progress; see `oocarray._algorithms`.
+        threads, memory, mark, progress, plan; see `oocarray._algorithms`.
 
     Bytes move from file to file: afterwards no block of `b` is in memory, unless the types differ.  Returns what was
-    done: passes, memory, bytes_read, bytes_written.
+    done: passes, memory, bytes_read, bytes_written, over_bound.
     """
-    given = options_of(options)
-    writable(checked(b))
+    given = options_of(options, reporting)
+    writable(checked(b), given)
     lower, upper = checked(a)._box(box)
     extents = [u - lo for lo, u in zip(lower, upper)]
     if a.ndim != b.ndim:
@@ -99,14 +99,14 @@ def transpose(a: Array, b: Optional[Array] = None, axes: Optional[Sequence[int]]
     axes : tuple of int
         Dimension k of `b` is dimension ``axes[k]`` of `a`; all in reverse order without it.
     **options
-        threads, memory, mark, progress; see `oocarray._algorithms`.
+        threads, memory, mark, progress, plan; see `oocarray._algorithms`.
     """
-    given = options_of(options)
+    given = options_of(options, reporting)
     order = [operator.index(k) for k in (reversed(range(checked(a).ndim)) if axes is None else axes)]
     order = [k + a.ndim if k < 0 else k for k in order]
     if sorted(order) != list(range(a.ndim)):
         raise ValueError(f"axes={axes!r} is no permutation of the {a.ndim} dimensions of array '{a.path}'")
-    target = writable(a if b is None else checked(b))
+    target = writable(a if b is None else checked(b), given)
     shape = tuple(a.shape[k] for k in order)
     if b is None and (a.ndim != 2 or order != [1, 0] or a.shape[0] != a.shape[1]):
         raise ValueError(f"array '{a.path}' of shape {a.shape} is no square matrix: transpose it to another array")

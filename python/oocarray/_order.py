@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Sequence, Tuple
 import numpy as np
 
 from . import _core
-from ._algorithms import Statistics, checked, in_c_order, options_of, writable
+from ._algorithms import Statistics, checked, in_c_order, options_of, reporting, writable
 
 if TYPE_CHECKING:
     from ._array import Array
@@ -86,13 +86,13 @@ def sort(
         Of records: the fields that they are sorted by.  Without it all of them, first fields first.
     descending : bool
     **options
-        threads, memory, mark, progress; see `oocarray._algorithms`.
+        threads, memory, mark, progress, plan; see `oocarray._algorithms`.
 
-    Returns what was done: passes, memory, bytes_read, bytes_written, runs, merged, temporary_bytes.
+    Returns what was done: passes, memory, bytes_read, bytes_written, over_bound, runs, merged, temporary_bytes.
     """
-    given = options_of(options)
+    given = options_of(options, reporting)
     fields, _ = _order_of(checked(a), key, axis)
-    target = writable(a if out is None else checked(out))
+    target = writable(a if out is None else checked(out), given)
     if target.dtype != a.dtype:
         raise TypeError(f"array '{a.path}' has elements of type {a.dtype}, and array '{target.path}' of {target.dtype}")
     if target.size != a.size:

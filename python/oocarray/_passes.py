@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 import numpy as np
 
 from . import _core
-from ._algorithms import Arrays, Statistics, alike, checked, in_c_order, numbers, options_of, writable
+from ._algorithms import Arrays, Statistics, alike, checked, in_c_order, numbers, options_of, reporting, writable
 
 if TYPE_CHECKING:
     from ._array import Array
@@ -33,15 +33,16 @@ def transform(f: Callable[..., Any], *inputs: Array, out: Arrays, **options: Any
     out : Array or tuple of Array
         May be one of the inputs.  All have one shape.
     **options
-        threads, memory, mark, progress; see `oocarray._algorithms`.
+        threads, memory, mark, progress, plan; see `oocarray._algorithms`.
 
     Each array is read once, or written once; what is overwritten is not read.  Reading and waiting for a disk need no GIL.
     NumPy's ufuncs let go of it while they compute, so threads help; so does Numba with ``nogil=True``.
     """
+    given = options_of(options, reporting)
     outs = out if isinstance(out, tuple) else (out,)
     alike([*inputs, *outs])
     for o in outs:
-        writable(o)
+        writable(o, given)
     n = len(inputs)
 
     def call(_: int, pieces: List[np.ndarray]) -> None:
@@ -49,7 +50,7 @@ def transform(f: Callable[..., Any], *inputs: Array, out: Arrays, **options: Any
 
     arrays = [(a._core, a.dtype, not any(a is o for o in outs), False) for a in inputs]
     arrays += [(o._core, o.dtype, any(a is o for a in inputs), True) for o in outs]
-    return _core.pass_("transformation", arrays, call, False, options_of(options))
+    return _core.pass_("transformation", arrays, call, False, given)
 
 
 def for_each(f: Callable[..., Any], a: Arrays, *inputs: Array, **options: Any) -> Statistics:
@@ -58,12 +59,13 @@ def for_each(f: Callable[..., Any], a: Arrays, *inputs: Array, **options: Any) -
     `f` may change the pieces of `a`, which is one array or a tuple of them; `inputs` are only read.  All else is as for
     `transform`.
     """
+    given = options_of(options, reporting)
     changed = a if isinstance(a, tuple) else (a,)
     alike([*changed, *inputs])
     for c in changed:
-        writable(c)
+        writable(c, given)
     arrays = [(c._core, c.dtype, True, True) for c in changed] + [(i._core, i.dtype, True, False) for i in inputs]
-    return _core.pass_("pass", arrays, lambda _, pieces: f(*pieces), False, options_of(options))
+    return _core.pass_("pass", arrays, lambda _, pieces: f(*pieces), False, given)
 
 
 _without_python: Dict[np.ufunc, str] = {np.add: "add", np.minimum: "minimum", np.maximum: "maximum"}
@@ -179,9 +181,9 @@ def cumsum(a: Array, out: Optional[Array] = None, **options: Any) -> Statistics:
         Of the same shape, and of the type of `a`, or the one in which `numpy.sum` adds it up: 64 bits for integers, float64 for
         float32, complex128 for complex64.
     **options
-        threads, memory, mark, progress; see `oocarray._algorithms`.
+        threads, memory, mark, progress, plan; see `oocarray._algorithms`.
     """
-    given = options_of(options)
+    given = options_of(options, reporting)
     target = a if out is None else out
     alike([a, target])
     if a.ndim > 1:
@@ -189,7 +191,7 @@ def cumsum(a: Array, out: Optional[Array] = None, **options: Any) -> Statistics:
     wide = np.dtype({"f": np.float64, "c": np.complex128, "i": np.int64, "b": np.int64}.get(a.dtype.kind, np.uint64))
     if a._core.element_type() not in numbers or target.dtype not in (a.dtype, wide) or target.dtype.kind == "b":
         raise TypeError(f"sums of array '{a.path}' of type {a.dtype} are of that type or of {wide}, not of {target.dtype}")
-    return _core.cumulative_sum(a._core, writable(target)._core, given)
+    return _core.cumulative_sum(a._core, writable(target, given)._core, given)
 
 
 def histogram(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Sequence, Tuple
 import numpy as np
 
 from . import _core
-from ._algorithms import Arrays, Conversions, alike, checked, common, in_c_order, options_of, progress_of, writable
+from ._algorithms import Arrays, Conversions, alike, checked, in_c_order, options_of, progress_of, reporting, writable
 from ._errors import BudgetTooSmall
 from ._numbers import count, counts
 from ._pieces import most_piece_bytes, pieces
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ._array import Array
 
 _of_sweeps: Conversions = {
-    **{name: how for name, how in common.items() if name != "memory"}, "fuse": count, "width": count, "piece": count,
+    **{name: how for name, how in reporting.items() if name != "memory"}, "fuse": count, "width": count, "piece": count,
     "commit_every": count, "steps_before": count,
 }
 
@@ -106,11 +106,11 @@ def sweep(
         commit's attribute ``steps`` is `steps_before` and the steps done since.
     steps_before : int
         Those that earlier sweeps have done.
-    threads, mark, progress
+    threads, mark, progress, plan
         See this module.
 
-    Returns what was done: steps, passes, fuse, parts, memory, bytes_read, bytes_written, and with `reduce` values: those of
-    the steps after which `after` is called, or would be.
+    Returns what was done: steps, passes, fuse, parts, memory, bytes_read, bytes_written, over_bound, and with `reduce`
+    values: those of the steps after which `after` is called, or would be.
     """
     given = options_of(options, _of_sweeps)
     given["piece"] = given.get("piece") or 32768
@@ -127,7 +127,7 @@ def sweep(
     if [x.dtype for x in fields] != [x.dtype for x in targets]:
         raise TypeError("the arrays that are read and those that are written have not the same types")
     for t in targets:
-        writable(t)
+        writable(t, given)
     around = (count(radius, "radius"),) * n if np.ndim(radius) == 0 else counts(radius, "radius")
     if len(around) != n:
         raise ValueError(f"radius={radius!r}: give one number, or one for each of the {n} dimensions")

@@ -10,6 +10,7 @@ algorithm_call::algorithm_call(const py::dict& options, const std::vector<array_
     : threads_(option<unsigned>(options, "threads", 0)),
       mark_(option(options, "mark", true)),
       memory_(option<std::uint64_t>(options, "memory", 0)),
+      plan_(option(options, "plan", false)),
       progress_(option<py::object>(options, "progress", py::none())) {
   for (const array_handle& a : arrays) {
     if (a.held()->closing || !a.held()->array->is_open())
@@ -96,6 +97,8 @@ bool algorithm_call::tell(const pass_progress& p) {
 }
 
 void algorithm_call::fail(py::error_already_set& e) {
+  // Pieces that variables of its frames refer to go when the algorithm ends, and who shows the exception must not look.
+  if (e.trace()) py::module_::import("traceback").attr("clear_frames")(e.trace());
   if (!raised_) raised_ = std::make_unique<py::error_already_set>(std::move(e));
   stopped_ = true;
 }
@@ -113,6 +116,7 @@ py::dict figures(const pass_statistics& s) {
   d["memory"] = s.memory;
   d["bytes_read"] = s.bytes_read;
   d["bytes_written"] = s.bytes_written;
+  d["over_bound"] = s.over_bound();
   return d;
 }
 

@@ -27,7 +27,7 @@ namespace ooc::python {
 
 class algorithm_call {
  public:
-  /// `options`: threads, mark, memory, progress.  The arrays cannot be closed until this goes.
+  /// `options`: threads, mark, memory, progress, plan.  The arrays cannot be closed until this goes.
   algorithm_call(const py::dict& options, const std::vector<array_handle>& arrays);
 
   /// f(), which returns something.
@@ -64,11 +64,13 @@ class algorithm_call {
     o.threads = threads_;
     o.mark = mark_;
     o.memory = memory_;
+    o.plan = plan_;
     o.progress = [this](const pass_progress& p) { return tell(p); };
     return o;
   }
   unsigned threads() const noexcept { return threads_; }
   bool mark() const noexcept { return mark_; }
+  bool only_plans() const noexcept { return plan_; }
   /// Tells the program how far it is; false where the algorithm is to end.
   bool tell(const pass_progress& p);
 
@@ -80,6 +82,7 @@ class algorithm_call {
   const unsigned threads_;
   const bool mark_;
   const std::uint64_t memory_;
+  const bool plan_;
   const py::object progress_;
   std::vector<py::object> kept_;  ///< exports, one for each array
   bool of_ranks_ = false;

@@ -172,17 +172,14 @@ py::dict sweep(const std::vector<array_handle>& from, const std::vector<array_ha
                .piece = option<std::size_t>(options, "piece", 0),
                .commit_every = option<std::size_t>(options, "commit_every", 0),
                .steps_before = option<std::size_t>(options, "steps_before", 0),
-               .progress = [&](const pass_progress& p) { return call.tell(p); }};
+               .progress = [&](const pass_progress& p) { return call.tell(p); },
+               .plan = call.only_plans()};
   kernel_program program(call, r, std::move(types), of_program);
   const sweep_statistics s = call.run([&] { return detail::run_sweep(r, program); });
-  py::dict d;
+  py::dict d = figures(s);
   d["steps"] = s.steps;
-  d["passes"] = s.passes;
   d["fuse"] = s.fuse;
   d["parts"] = s.parts;
-  d["memory"] = s.memory;
-  d["bytes_read"] = s.bytes_read;
-  d["bytes_written"] = s.bytes_written;
   if (r.values) d["values"] = program.take_values();
   return d;
 }

@@ -236,7 +236,8 @@ pass_statistics scan_spans(span_request r, const std::optional<U>& first, Op& op
   if (r.arrays[0].core == r.arrays[1].core) r.arrays[0].read = false, r.arrays[1].read = true;
   span_run run(r);
   run.begin(run.ranks() > 1 ? 2 : 1);
-  scan_program<Exclusive, Op, T, U> scan(op, run.ranks() > 1 ? before(run) : scanned_before<U>{first, {}});
+  const bool sums = run.ranks() > 1 && !r.options.plan;
+  scan_program<Exclusive, Op, T, U> scan(op, sums ? before(run) : scanned_before<U>{first, {}});
   run.pass(scan);
   return run.finish();
 }
@@ -293,6 +294,7 @@ pass_result<found_element<T, N>> first_by(const A& a, Less& less, const pass_opt
   };
   element_with_place<T, N> place;
   const pass_result<found> r = reduce_all(found(), better, place, options, a);
+  if (options.plan) return {r, {}};
   if (!r.value)
     throw usage_error(errc::invalid_request, "array '" + a.path() + "' has no elements, and so none that comes first");
   return {r, *r.value};

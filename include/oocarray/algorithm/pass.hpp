@@ -17,6 +17,15 @@
 // cancelling.  Arrays with commits (commit.hpp) need no mark: roll_back(), or the next opening, gives what they held
 // before.
 //
+// *Planning.*  With `plan` nothing is read, written or marked, and no function of the program is called: the algorithm
+// checks its arguments, divides the memory that it would get now, and reports what it is going to do:
+//
+//     const auto planned = ooc::sort(a, {.plan = true});   // planned.passes, .memory, .bytes_read, .bytes_written
+//     std::printf("%.2f of the least traffic\n", planned.over_bound());
+//
+// It does the same later, with as much memory; what a rank's program says itself on its way (stencil_of::after()) is
+// not foreseen.  A result that has a value has the one that the algorithm begins with.
+//
 // *Ranks.*  `mark` and `reproducible`, boxes and permutations must be the same on all ranks; where they are not, all
 // throw usage_error (errc::not_together) before anything is written.  `threads`, `memory` and `progress` may differ.
 //
@@ -52,6 +61,8 @@ struct pass_options {
   /// Called now and then, at most about a thousand times; false: stop.  It must not touch the
   /// arrays.
   std::function<bool(const pass_progress&)> progress = {};
+  /// Nothing is done but planned, see above.  The same on all ranks.
+  bool plan = false;
 };
 
 struct pass_statistics {
@@ -59,6 +70,14 @@ struct pass_statistics {
   std::uint64_t memory = 0;         ///< bytes taken off the budget meanwhile
   std::uint64_t bytes_read = 0;     ///< of arrays by this process; see docs/algorithms.md
   std::uint64_t bytes_written = 0;  ///< the same
+  /// Bytes that no algorithm for this can do without, read and written, with that memory: what is known of it for the
+  /// kind of algorithm, see docs/algorithms.md.  At least all that is given once and the result once.
+  std::uint64_t bound = 0;
+
+  /// Bytes read and written, in units of the bound; 1: no algorithm moves less.
+  double over_bound() const noexcept {
+    return bound == 0 ? 1 : static_cast<double>(bytes_read + bytes_written) / static_cast<double>(bound);
+  }
 };
 
 /// The same, of an algorithm that has a value as its result: `double sum = ooc::reduce(a, 0.0);`  Where no type says

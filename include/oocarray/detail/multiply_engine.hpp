@@ -22,6 +22,7 @@ struct multiply_options {
   bool mark = true;
   std::uint64_t memory = 0;  ///< 0: all that the budget can spare
   std::function<bool(const pass_progress&)> progress = {};
+  bool plan = false;
 };
 
 /// `passes` counts those over a.

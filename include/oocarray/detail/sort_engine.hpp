@@ -30,6 +30,7 @@ struct sort_options {
   bool mark = true;                                         ///< the same
   std::uint64_t memory = 0;                                 ///< 0: all that the budget can spare
   std::function<bool(const pass_progress&)> progress = {};  ///< see pass_options
+  bool plan = false;                                        ///< the same
 };
 
 struct sort_statistics : pass_statistics {

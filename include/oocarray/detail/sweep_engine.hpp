@@ -55,17 +55,15 @@ struct sweep_options {
   /// all of them.  What is written then holds neither old nor new elements, and keeps its mark: to stop with
   /// whole ones, let stencil_of::after() return false.  It must not touch the arrays.
   std::function<bool(const pass_progress&)> progress = {};
+  bool plan = false;  ///< see pass_options
 };
 
-struct sweep_statistics {
-  std::size_t steps = 0;     ///< done; fewer than asked for where the callback said so
-  std::size_t passes = 0;    ///< over the array
-  std::size_t fuse = 0;      ///< most steps that a pass computed
-  std::size_t parts = 1;     ///< into which slabs were cut
-  std::uint64_t memory = 0;  ///< bytes taken off the budget meanwhile
-  /// Of arrays, and of the borders between parts, by this process, as the model counts them.
-  std::uint64_t bytes_read = 0;
-  std::uint64_t bytes_written = 0;  ///< the same
+/// Bytes are those of arrays, and of the borders between parts, as the model counts them; those of the borders are not
+/// foreseen by a plan.
+struct sweep_statistics : pass_statistics {
+  std::size_t steps = 0;  ///< done; fewer than asked for where the callback said so
+  std::size_t fuse = 0;   ///< most steps that a pass computed
+  std::size_t parts = 1;  ///< into which slabs were cut
 };
 
 namespace detail {

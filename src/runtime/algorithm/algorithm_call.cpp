@@ -22,8 +22,11 @@ algorithm_call::algorithm_call(std::string name, array_core& leader, std::vector
     : name_(std::move(name)),
       leader_(leader),
       written_(std::move(written)),
-      mark_(options.mark && !written_.empty()),
-      called_(mark_ || written_.empty() ? name_ : name_ + ", without a mark"),
+      plan_(options.plan),
+      mark_(options.mark && !written_.empty() && !plan_),
+      called_(plan_                       ? "plan of the " + name_
+              : mark_ || written_.empty() ? name_
+                                          : name_ + ", without a mark"),
       tell_(options.progress),
       ranks_((leader.check_open(), leader.shared().group().size())),
       threads_(options.threads != 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency())) {

@@ -44,6 +44,8 @@ class algorithm_call {
   int ranks() const noexcept { return ranks_; }
   int rank() const noexcept { return leader_.ranks().rank(); }
   unsigned threads() const noexcept { return threads_; }
+  /// Nothing is to be done (options.plan): begin(), mark() and finish() do nothing either.
+  bool only_plans() const noexcept { return plan_; }
 
   /// Throws usage_error: "<name>: <why>".
   [[noreturn]] void refuse(const std::string& why, errc code = errc::invalid_request) const;
@@ -56,7 +58,8 @@ class algorithm_call {
   [[noreturn]] void refuse_memory(std::uint64_t least, std::uint64_t allowed, std::uint64_t spare) const;
 
   /// Names something else that must be the same on all ranks.  Called before the first together(), which then
-  /// throws usage_error (errc::not_together) on all of them where it is not; so it does for options.mark.
+  /// throws usage_error (errc::not_together) on all of them where it is not; so it does for options.mark and
+  /// options.plan.
   void must_agree(std::string_view what) { called_ += what; }
 
   /// Runs f on all ranks; what one throws, all throw.  Returns what each rank's returned (bytes),
@@ -89,6 +92,7 @@ class algorithm_call {
   const std::string name_;
   array_core& leader_;
   const std::vector<array_core*> written_;
+  const bool plan_;
   const bool mark_;
   std::string called_;  // the name, and what must be the same on all ranks
   const std::function<bool(const pass_progress&)> tell_;

@@ -126,11 +126,9 @@ void box_pipeline::wait_for_memory() {
 void box_pipeline::begin_read(std::size_t unit, direct_transfer& t, std::byte* memory) {
   std::vector<box_move>& boxes = moves_[unit % moves_.size()];
   boxes = plan_.unit(unit);
-  for (std::size_t b = 0; b < boxes.size(); ++b, memory += box_bytes(plan_, plan_.from_size)) {
+  for (std::size_t b = 0; b < boxes.size(); ++b, memory += box_bytes(plan_, plan_.from_size))
     for (const part_of_box& p : cut(b, boxes[b].from_lower, boxes[b].from_upper, plan_.from_unit, plan_.from_size))
       t.begin_read(from_->file(), from_->box({p.lower, p.upper}), memory + p.offset);
-    bytes_read_ += boxes[b].elements() * plan_.from_size;
-  }
 }
 
 /// The parts of the unit that is turned next.
@@ -150,7 +148,6 @@ void box_pipeline::begin_write(std::size_t part) {
   const part_of_box& p = parts_[part];
   direct_transfer& t = plan_.as_it_is ? units_->write(turned_) : turned_parts_->write(part);
   t.begin_write(to_->file(), to_->box({p.lower, p.upper}), write_from(p.box) + p.offset);
-  bytes_written_ += p.bytes;
   call_.advance(p.bytes / plan_.to_size * (plan_.from_size + plan_.to_size));
 }
 

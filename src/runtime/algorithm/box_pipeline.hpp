@@ -56,8 +56,6 @@ class box_pipeline {
   std::uint64_t memory_bytes() const noexcept;
   /// Moves all units through the memory, which is aligned to 4 KiB.  Throws what failed first.
   void run(const direct_array& from, const direct_array& to, std::byte* memory);
-  std::uint64_t bytes_read() const noexcept { return bytes_read_; }
-  std::uint64_t bytes_written() const noexcept { return bytes_written_; }
 
  private:
   /// The part of a box that is read, or turned and written, by one request.
@@ -94,8 +92,7 @@ class box_pipeline {
   bool alike_ = false;                        ///< they lie in memory as those of the unit before
   bool turning_ = false;                      ///< the next part is the work of the round
   std::optional<box_permutation> now_;
-  std::size_t batch_ = 1;  ///< how many of its tasks are one task of the round
-  std::uint64_t bytes_read_ = 0, bytes_written_ = 0;
+  std::size_t batch_ = 1;                        ///< how many of its tasks are one task of the round
   std::optional<buffered_stream> units_;         ///< as they are read
   std::optional<buffered_stream> turned_parts_;  ///< of the last unit, as they are written
 };

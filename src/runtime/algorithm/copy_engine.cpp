@@ -67,25 +67,27 @@ class copy_run {
     std::uint64_t elements = 0;
     for (std::size_t u = 0; u < plan.units; ++u)
       for (const box_move& m : plan.unit(u)) elements += m.elements();
+    done.passes = 1;
+    done.memory = plan.units == 0 ? 0 : pipeline.memory_bytes();
+    done.bytes_read = elements * request_.from_size;
+    done.bytes_written = elements * request_.to_size;
+    done.bound = done.bytes_read + done.bytes_written;
+    if (call_.only_plans()) return done;
     {
       std::optional<direct_array> from, to;
       call_.together([&] {  // what any rank has modified is in the store before one of them reads
         if (!in_place_) from.emplace(request_.from->shared().local(), access_mode::read, request_.verb);
         to.emplace(request_.to->shared().local(), access_mode::write, request_.verb);
       });
-      call_.begin(elements * (request_.from_size + request_.to_size));
+      call_.begin(done.bound);
       call_.together([&] {
         if (plan.units == 0) return;
         const lent_memory lent(request_.to->shared().pager(), pipeline.memory_bytes(), call_.name());
-        done.memory = lent.bytes();
         pipeline.run(from ? *from : *to, *to, lent.data());
-        request_.to->shared().pager().count_direct(pipeline.bytes_read(), pipeline.bytes_written());
+        request_.to->shared().pager().count_direct(done.bytes_read, done.bytes_written);
       });
     }
     call_.finish();
-    done.passes = 1;
-    done.bytes_read = pipeline.bytes_read();
-    done.bytes_written = pipeline.bytes_written();
     return done;
   }
 

@@ -6,6 +6,7 @@
 #include "oocarray/detail/factor_engine.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <deque>
 #include <limits>
 #include <memory>
@@ -46,7 +47,7 @@ class factor_call {
       : kernel_(kernel),
         size_(kernel.element_size()),
         call_(std::string(what) + " of '" + leader.facts().path + "'", leader, std::move(written),
-              {.threads = o.threads, .mark = o.mark, .progress = o.progress}),
+              {.threads = o.threads, .mark = o.mark, .progress = o.progress, .plan = o.plan}),
         threads_(kernel.threads_by_itself() ? 1 : call_.threads()),
         wanted_(o.memory) {
     if (call_.ranks() > 1)
@@ -55,7 +56,7 @@ class factor_call {
   }
 
  protected:
-  /// Takes the memory of the plan for panels of such columns off the budget.
+  /// Plans panels of such columns.
   void choose(const factor_facts& f) {
     pager& p = call_.leader().shared().pager();
     const std::uint64_t spare = p.spare();
@@ -66,12 +67,31 @@ class factor_call {
     const std::uint64_t least = least_with_packing(threads_, all, edges + least_factor_memory(f));
     if (allowed < least) call_.refuse_memory(least, allowed, spare);
     plan_ = plan_factorisation(f, allowed - packing - edges);
-    extra_ = p.reserve(packing + plan_.work_elements * size_, call_.name());
-    memory_.emplace(p, (plan_.panel_elements + 2 * plan_.buffer_elements) * size_ + edges, call_.name());
+    extra_bytes_ = packing + plan_.work_elements * size_;
+    lent_bytes_ = (plan_.panel_elements + 2 * plan_.buffer_elements) * size_ + edges;
+    done_.memory = lent_bytes_ + extra_bytes_;
+    done_.panels = plan_.edges.size() - 1;
+  }
+
+  /// Takes the memory of the plan off the budget.
+  void take_memory() {
+    pager& p = call_.leader().shared().pager();
+    extra_ = p.reserve(extra_bytes_, call_.name());
+    memory_.emplace(p, lent_bytes_, call_.name());
     buffers_ = memory_->data() + in_whole_pages(plan_.panel_elements * size_);
     team_.emplace(threads_);
-    done_.memory = memory_->bytes() + packing + plan_.work_elements * size_;
-    done_.panels = plan_.edges.size() - 1;
+  }
+
+  struct traffic {
+    std::uint64_t read = 0, written = 0;
+    std::uint64_t all() const noexcept { return read + written; }
+  };
+  /// The report of a plan that moves so many elements.
+  factor_statistics planned(const traffic& elements) const {
+    factor_statistics s = done_;
+    s.bytes_read = elements.read * size_;
+    s.bytes_written = elements.written * size_;
+    return s;
   }
 
   panel_stream::buffers buffers() const noexcept {
@@ -129,6 +149,7 @@ class factor_call {
   const unsigned threads_;
   const std::uint64_t wanted_;  ///< bytes of memory; 0: what there is
   factor_plan plan_;
+  std::uint64_t lent_bytes_ = 0, extra_bytes_ = 0;  ///< of memory for columns, and for the kernel
   pager::reservation extra_;
   std::optional<lent_memory> memory_;
   std::byte* buffers_ = nullptr;
@@ -155,6 +176,11 @@ class factorisation final : factor_call {
   factor_statistics run() {
     if (rows_ == 0 || columns_ == 0) return done_;
     choose({rows_, columns_, kernel_.below_diagonal_only(), false, size_});
+    const traffic elements = traffic_of_plan();
+    done_.passes = 1;  // strips that pass by are columns that have been read
+    done_.bound = least_traffic();
+    if (call_.only_plans()) return planned(elements);
+    take_memory();
     std::optional<direct_array> from;
     if (&from_ != &to_) from.emplace(from_.shared().local(), access_mode::read, "factorisation");
     const direct_array to(to_.shared().local(), access_mode::write, "factorisation");
@@ -166,8 +192,7 @@ class factorisation final : factor_call {
       f->coming_.clear();
       f->writes_.clear();
     });
-    done_.passes = 1;  // strips that pass by are columns that have been read
-    call_.expect(bytes_of_plan());
+    call_.expect(elements.all() * size_);
     for (std::size_t n = 0; n + 1 < plan_.edges.size(); ++n) {
       begin_reads(n, std::numeric_limits<std::uint64_t>::max());
       go_left_to_right(n);
@@ -196,14 +221,29 @@ class factorisation final : factor_call {
     return (std::min(p.first, factorised_) + plan_.strip - 1) / plan_.strip;
   }
 
-  std::uint64_t bytes_of_plan() const {
-    std::uint64_t elements = 0;
+  traffic traffic_of_plan() const {
+    traffic elements;
     for (std::size_t n = 0; n < panels(); ++n) {
       const panel p = panel_at(n);
-      elements += std::uint64_t{2} * p.rows * (p.last - p.first);
-      for (std::uint64_t s = 0; s < passing_by(p); ++s) elements += passing(s, p).elements();
+      elements.written += std::uint64_t{p.rows} * (p.last - p.first);
+      for (std::uint64_t s = 0; s < passing_by(p); ++s) elements.read += passing(s, p).elements();
     }
-    return elements * size_;
+    elements.read += elements.written;
+    return elements;
+  }
+
+  /// n^3 / (3 sqrt(2) sqrt(M)) elements for Cholesky (Beaumont and others, *I/O-Optimal Algorithms for Symmetric Linear
+  /// Algebra Kernels*, 2022), and 2 / sqrt(M) for each multiplication of LU (Kwasniewski and others, *On the Parallel
+  /// I/O Optimality of Linear Algebra Kernels*, 2021); of QR that is not proven.  And the matrix once, read and
+  /// written.
+  std::uint64_t least_traffic() const {
+    const double longer = static_cast<double>(std::max(rows_, columns_)), n = static_cast<double>(factorised_);
+    const double memory = static_cast<double>(done_.memory / size_);
+    const bool triangle = kernel_.below_diagonal_only();
+    const double products = n * n * (longer - n / 3) / 2;  // of LU; of QR twice as many
+    const double often = triangle ? n * n * n / (3 * std::sqrt(2 * memory)) : 2 * products / std::sqrt(memory);
+    const double once = triangle ? n * (n + 1) : 2 * longer * n;
+    return static_cast<std::uint64_t>(std::max(once, often)) * size_;
   }
 
   /// Begins to read the strips of panel n that end before `free` bytes of the panels' memory.
@@ -314,15 +354,22 @@ class factor_solution final : factor_call {
   factor_statistics run() {
     if (vectors_.count == 0 || factorised_ == 0) return done_;
     choose({rows_, vectors_.array ? vectors_.count : 1, false, true, size_});
+    const std::size_t panels = vectors_.array ? plan_.edges.size() - 1 : 1;
+    traffic elements;
+    for (const factor_step step : steps_)
+      for (std::uint64_t s = 0; s < strips(); ++s) elements.read += place(step, s).elements();
+    const std::uint64_t factors_once = elements.read / steps_.size();
+    elements.read *= panels;
+    if (vectors_.array) elements.written = std::uint64_t{rows_} * vectors_.count;
+    elements.read += elements.written;
+    done_.passes = panels * steps_.size();
+    done_.bound = (factors_once + 2 * elements.written) * size_;
+    if (call_.only_plans()) return planned(elements);
+    take_memory();
     const direct_array factors(factors_.shared().local(), access_mode::read, "solution");
     std::optional<direct_array> vectors;
     if (vectors_.array) vectors.emplace(vectors_.array->shared().local(), access_mode::write, "solution");
-    const std::size_t panels = vectors ? plan_.edges.size() - 1 : 1;
-    done_.passes = panels * steps_.size();
-    std::uint64_t elements = 0;
-    for (const factor_step step : steps_)
-      for (std::uint64_t s = 0; s < strips(); ++s) elements += place(step, s).elements();
-    call_.expect((elements * panels + (vectors ? std::uint64_t{2} * rows_ * vectors_.count : 0)) * size_);
+    call_.expect(elements.all() * size_);
     for (std::size_t n = 0; n < panels; ++n) {
       if (!vectors) {
         take_steps(factors, {vectors_.memory, 0, 0, rows_, vectors_.count, rows_});

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -40,7 +41,7 @@ class multiply_call {
         call_("product of '" + a.array->facts().path + "'" +
                   (b.array ? " and '" + b.array->facts().path + "'" : " and vectors"),
               c.array ? *c.array : *a.array, written(c),
-              {.threads = o.threads, .mark = o.mark, .progress = o.progress}),
+              {.threads = o.threads, .mark = o.mark, .progress = o.progress, .plan = o.plan}),
         threads_(kernel.threads_by_itself() ? 1 : call_.threads()) {
     a.array->check_open();
     if (b.array) b.array->check_open();
@@ -66,6 +67,7 @@ class multiply_call {
   multiply_statistics run() {
     if (most_rows_ == 0) return done_;
     choose();
+    if (call_.only_plans()) return done_;
     std::optional<direct_array> a, b, c;
     call_.together([&] {  // what any rank has modified is in the store before one of them reads
       a.emplace(a_.array->shared().local(), access_mode::read, "multiply()");
@@ -157,6 +159,8 @@ class multiply_call {
     done_.tile_columns = plan_.tile_columns;
     done_.bytes_read = (plan_.passes_a * rows_.size() * facts_.depth + elements_read_of_b()) * size_;
     done_.bytes_written = c_.array ? std::uint64_t{rows_.size()} * facts_.columns * size_ : 0;
+    done_.memory = lent_bytes() + kernel_bytes_;
+    done_.bound = least_traffic();
   }
 
   std::uint64_t elements_read_of_b() const {
@@ -166,11 +170,21 @@ class multiply_call {
     return plan_.passes_b * rows * facts_.columns;
   }
 
+  /// Smith and others, *A Tight I/O Lower Bound for Matrix Multiplication* (2019): 2 m n k / sqrt(M) elements; and each
+  /// matrix once.
+  std::uint64_t least_traffic() const {
+    const double rows = static_cast<double>(rows_.size()), depth = static_cast<double>(facts_.depth),
+                 columns = static_cast<double>(facts_.columns);
+    const double memory = static_cast<double>(done_.memory / size_);
+    const double once = rows * depth + (b_.array ? depth * columns : 0) + (c_.array ? rows * columns : 0);
+    const double often = b_.array && c_.array ? 2 * rows * depth * columns / std::sqrt(memory) : 0;
+    return static_cast<std::uint64_t>(std::max(once, often)) * size_;
+  }
+
+  std::uint64_t lent_bytes() const { return plan_.elements(facts_) * size_ + 6 * page_bytes; }
   void reserve() {
-    const std::uint64_t bytes = plan_.elements(facts_) * size_ + 6 * page_bytes;
     extra_ = a_.array->shared().pager().reserve(kernel_bytes_, call_.name());
-    memory_.emplace(a_.array->shared().pager(), bytes, call_.name());
-    done_.memory = bytes + kernel_bytes_;
+    memory_.emplace(a_.array->shared().pager(), lent_bytes(), call_.name());
   }
 
   rectangle tile_at(std::uint64_t t) const {

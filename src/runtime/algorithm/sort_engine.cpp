@@ -44,7 +44,7 @@ class sort_call {
         program_(program),
         options_(o),
         call_("sort of '" + from.facts().path + "'" + (&from == &to ? "" : " to '" + to.facts().path + "'"), to, {&to},
-              {.threads = o.threads, .mark = o.mark, .progress = o.progress}) {
+              {.threads = o.threads, .mark = o.mark, .progress = o.progress, .plan = o.plan}) {
     from.check_open();
     for (const array_core* a : {&from, &to}) call_.refuse_strangers(*a);
     if (from.shared().ranks() != 1 && from.shared().ranks() != call_.ranks())
@@ -64,15 +64,21 @@ class sort_call {
         if (const std::size_t n = a->facts().extents.size(); n > 1 && !options_.flat)
           call_.refuse("'" + a->facts().path + "' has " + std::to_string(n) +
                        " dimensions: options.flat sorts its elements as one sequence in row-major order");
-      // First what reads: should the other be refused, nothing has been dropped.
-      if (&from_ != &to_) check(read.emplace(from_.shared().local(), access_mode::read, "sort()"), from_);
-      check(written.emplace(to_.shared().local(), access_mode::write, "sort()"), to_);
+      for (const array_core* a : {&from_, &to_}) check(*a);
     });
     if (elements_ == 0) return done_;
     choose();
+    if (call_.only_plans()) return planned();
+    call_.together([&] {
+      // First what reads: should the other be refused, nothing has been dropped.
+      if (&from_ != &to_) read.emplace(from_.shared().local(), access_mode::read, "sort()");
+      written.emplace(to_.shared().local(), access_mode::write, "sort()");
+      extra_ = to_.shared().pager().reserve(plan_.taken_bytes - plan_.lent_bytes, call_.name());
+      memory_.emplace(to_.shared().pager(), plan_.lent_bytes, call_.name());
+    });
     const element_file from(read ? *read : *written, program_.element_size());
     const element_file to(*written, program_.element_size());
-    call_.expect(2 * bytes() * (plan_.in_memory ? 1 : 1 + plan_.merges));
+    call_.expect(2 * bytes() * passes());
     if (plan_.in_memory)
       in_memory(from, to);
     else
@@ -93,8 +99,18 @@ class sort_call {
   run_part share() const { return share_of(call_.rank()); }
   std::uint64_t bytes() const { return share().size() * program_.element_size(); }
 
-  void check(const direct_array& a, const array_core& core) const {
-    if (core.facts().extents.size() > 1 && !a.row_major())
+  std::uint64_t passes() const { return plan_.in_memory ? 1 : 1 + plan_.merges; }
+
+  sort_statistics planned() const {
+    sort_statistics s = done_;
+    s.passes = passes();
+    s.bytes_read = s.bytes_written = bytes() * passes();
+    if (!plan_.in_memory) s.temporary_bytes = elements_ * program_.element_size();
+    return s;
+  }
+
+  void check(const array_core& core) const {
+    if (core.facts().extents.size() > 1 && !core.shared().local().file_tile().empty())
       call_.refuse("the file of '" + core.facts().path +
                    "' has tiles, so its elements do not lie in row-major order; copy it to an array with "
                    "file_order::row_major");
@@ -124,11 +140,10 @@ class sort_call {
       facts_.threads = static_cast<unsigned>(of_all[1]);
     }
     plan_ = plan_sort(facts_, memory);
-    call_.together([&] {
-      extra_ = to_.shared().pager().reserve(plan_.taken_bytes - plan_.lent_bytes, call_.name());
-      memory_.emplace(to_.shared().pager(), plan_.lent_bytes, call_.name());
-    });
     done_.memory = plan_.taken_bytes;
+    // Aggarwal and Vitter, *The Input/Output Complexity of Sorting* (1988): what does not fit in memory is read and
+    // written twice, as long as memory holds a block of each run.
+    done_.bound = 2 * bytes() * (plan_.in_memory ? 1 : 2);
     done_.runs = plan_.runs;
     done_.merged = plan_.fan_in;
   }

@@ -34,6 +34,7 @@ class sorted_array {
       : call_(std::string(what) + " of '" + a.facts().path + "'", const_cast<array_core&>(a), {},
               {.threads = o.threads, .mark = false, .progress = o.progress}),
         size_(element_size) {
+    if (o.plan) call_.refuse("it reads the array once at most, and has no report: leave options.plan out");
     const std::size_t n = a.facts().extents.size();
     const auto look = [&] {
       if (n > 1 && !o.flat)

@@ -179,7 +179,7 @@ int span_run::ranks() const noexcept { return state_->call.ranks(); }
 void span_run::begin(unsigned passes) {
   state& s = *state_;
   s.passes_left = passes;
-  if (s.request.reads_others && s.call.ranks() > 1)
+  if (s.request.reads_others && s.call.ranks() > 1 && !s.call.only_plans())
     for (const span_array& a : s.request.arrays)
       if (a.core->shared().group().size() > 1) a.core->ranks().sync(durability::acknowledged);
   std::uint64_t elements = 0, read = 0, written = 0;
@@ -191,11 +191,13 @@ void span_run::begin(unsigned passes) {
   s.done.bytes_read = passes * elements * read;
   s.done.bytes_written = elements * written;
   s.done.passes = passes;
+  s.done.bound = elements * (read + written);
   s.call.begin(s.done.bytes_read + s.done.bytes_written);
 }
 
 void span_run::pass(span_program& program) {
   state& s = *state_;
+  if (s.call.only_plans()) return;
   s.call.together([&] {
     const bool writes = s.passes_left == 1;
     program.begin(s.order.pieces());

@@ -46,7 +46,10 @@ class sweep_run {
         leader_(*r.fields.front().to),
         call_("sweep of '" + leader_.facts().path + "' by " + std::to_string(r.steps) + " steps", leader_,
               written_by(r),
-              pass_options{.threads = r.options.threads, .mark = r.options.mark, .progress = r.options.progress}),
+              pass_options{.threads = r.options.threads,
+                           .mark = r.options.mark,
+                           .progress = r.options.progress,
+                           .plan = r.options.plan}),
         ranks_(call_.ranks()),
         geometry_(checked().extents, r.radius, r.boundaries, r.options.piece == 0 ? default_piece : r.options.piece) {
     const auto [first, last] = leader_.ranks().rows_of(call_.rank());
@@ -67,17 +70,19 @@ class sweep_run {
     call_.together([] {});
     if (request_.steps == 0 || leader_.facts().extents[0] == 0) {
       if (request_.steps == 0) copy();
-      commit_pass(true);
+      if (!call_.only_plans()) commit_pass(true);
       return done_;
     }
     done_.fuse = choose_levels();
     plan_.levels = done_.fuse;
+    if (call_.only_plans()) return planned();
     if (cut_) begin_cut();
     call_.together([&] {
       memory_.emplace(leader_.shared().pager(), cut_ ? cut_->memory : memory_for(done_.fuse),
                       "the " + call_.name() + ", " + std::to_string(done_.fuse) + " at a time");
     });
     done_.memory = memory_->bytes();
+    done_.bound = bytes_of_pass();
     call_.begin(passes_in_all() * bytes_of_pass());
     bool go_on = true;
     while (go_on && done_.steps < request_.steps) {
@@ -146,6 +151,18 @@ class sweep_run {
                      "' is dealt out to the ranks otherwise; give both the same group, block and stripes");
   }
 
+  sweep_statistics planned() {
+    sweep_statistics s = done_;
+    s.steps = request_.steps;
+    s.passes = passes_in_all();
+    s.memory = cut_ ? cut_->memory : memory_for(s.fuse);
+    if (cut_) s.parts = cut_->parts;
+    s.bound = bytes_of_pass();
+    for (const sweep_field& f : request_.fields) s.bytes_written += s.passes * bytes_of(f.element_size);
+    s.bytes_read = s.passes * s.bound - s.bytes_written;
+    return s;
+  }
+
   /// No steps: arrays that are written hold what was read.
   void copy() {
     for (const sweep_field& f : request_.fields) {
@@ -159,12 +176,16 @@ class sweep_run {
       r.to_lower.assign(dimensions, 0);
       r.extents.assign(f.to->facts().extents.begin(), f.to->facts().extents.end());
       for (std::size_t k = 0; k < dimensions; ++k) r.permutation.push_back(k);
-      r.options = {.threads = call_.threads(), .mark = request_.options.mark, .progress = request_.options.progress};
+      r.options = {.threads = call_.threads(),
+                   .mark = request_.options.mark,
+                   .progress = request_.options.progress,
+                   .plan = call_.only_plans()};
       const pass_statistics copied = run_copy(r);
       done_.passes = 1;
       done_.memory = std::max(done_.memory, copied.memory);
       done_.bytes_read += copied.bytes_read;
       done_.bytes_written += copied.bytes_written;
+      done_.bound += copied.bound;
     }
   }
 
@@ -284,7 +305,10 @@ class sweep_run {
     std::uint64_t element = 0;
     for (const sweep_field& f : request_.fields) element += 2 * f.element_size;
     for (const sweep_coefficient& c : request_.coefficients) element += c.element_size;
-    return plan_.rows.size() * geometry_.slab_elements() * element;
+    return bytes_of(element);
+  }
+  std::uint64_t bytes_of(std::uint64_t element_size) const {
+    return plan_.rows.size() * geometry_.slab_elements() * element_size;
   }
   told_of_rounds progress_of_pass() {
     return [this, bytes = bytes_of_pass(), told = std::uint64_t{0}](std::uint64_t done, std::uint64_t all) mutable {
