@@ -77,6 +77,10 @@ ROWS = {
     "zarr_written": Row(
         "nothing", 1.0, ["writer-zarr", "writer-tensorstore"], ["zarr", "tensorstore"], "a new Zarr array, Blosc with LZ4", "none"
     ),
+    "zarr_shards_written": Row(
+        "nothing", 1.0, ["writer-zarr", "writer-tensorstore"], ["zarr", "tensorstore"], "the same in shards of 512 x 1024", "none"
+    ),
+    "csr": Row("sparse", 1.0, _memmap, ["scipy"], "a sparse matrix of SciPy's times a vector", "none"),
     "checkpoint": Row(
         "committed", 5.0, ["copied-npy"], [], "a tenth of an array changed, and a checkpoint of it", "commits=True, block=\"1MiB\", ooc.commit(a)"
     ),
@@ -194,8 +198,10 @@ LOOPS = {
 }
 VERSIONED = ("checkpoint", "checkpoint_beside_versions")
 CHUNKED = (256, 512)  #: of Zarr arrays
+SHARDS = (512, 1024)  #: of those with shards
+SPARSE = {"data": "f8", "indices": "i4", "indptr": "i4"}  #: the arrays of a sparse matrix
 PACKED = {"bands": 16, "tiles": 256}  #: datasets in chunks of 1 MiB, and the rows of each
-WRITES = {"multiply", "jacobi", "multiply_beside_dask", "zarr_written"}
+WRITES = {"multiply", "jacobi", "multiply_beside_dask", "zarr_written", "zarr_shards_written"}
 
 
 # --- the sides.  Each returns the seconds, and a digest of the result.
@@ -240,14 +246,22 @@ def ours(row: str, s: Dict[str, Any]) -> Dict[str, Any]:
         if row.startswith("packed"):
             with ooc.open_file(f"{s['dir']}/packed.h5", dataset="bands" if row == "packed_bands" else "tiles") as x:
                 said = _timed(row, lambda: columns(x, None, s) if row == "packed_columns" else ooc.sum(x))
-        elif row == "zarr_written":
-            z = ooc.create_zarr(_written(s), (s["n"], s["n"]), chunks=CHUNKED, codecs="blosc:lz4:5")
+        elif row in ("zarr_written", "zarr_shards_written"):
+            shards = SHARDS if "shards" in row else None
+            z = ooc.create_zarr(_written(s), (s["n"], s["n"]), chunks=CHUNKED, shards=shards, codecs="blosc:lz4:5")
             said = _timed(row, lambda: _write_bands(s["n"], 16, z.__setitem__), z.writeback)
             said["digest"] = _sample(z)
             z.close()
         elif row.startswith("zarr"):
             with ooc.open_file(_chunked(s, row.partition("_")[2])) as x:
                 said = _timed(row, lambda: ooc.sum(x))
+        elif row == "csr":
+            store = ooc.open_store(s["store"])
+            parts = [store.open(name, "r") for name in ("data", "indices", "indptr")]
+            v = np.arange(parts[2].size - 1) % 9 - 4.0
+            said = _timed(row, lambda: ooc.csr_matmul(*parts, v)[:: s["n"]])
+            for one in parts:
+                one.close()
         elif row in VERSIONED:
             with ooc.open_store(s["store"]).open("c", block="1MiB") as x:
                 said = _checkpoint(row, s, x.write, lambda: ooc.commit(x))
@@ -313,6 +327,8 @@ def imported(row: str, s: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def memmap(row: str, s: Dict[str, Any], advice: str) -> Dict[str, Any]:
+    if row == "csr":
+        return mapped_csr(row, s, advice)
     shape = (s["n"], s["n"])
     a, b = (np.memmap(f"{s['dir']}/{name}.raw", dtype="f8", mode="r+", shape=shape) for name in ("a", "b"))
     if MADVICE[advice] is not None:
@@ -323,6 +339,20 @@ def memmap(row: str, s: Dict[str, Any], advice: str) -> Dict[str, Any]:
     if row in WRITES:
         said["digest"] = _sample(b)
     return said
+
+
+def mapped_csr(row: str, s: Dict[str, Any], advice: str) -> Dict[str, Any]:
+    from scipy.sparse import csr_matrix
+
+    parts = [np.memmap(f"{s['dir']}/{name}.raw", dtype=dtype, mode="r") for name, dtype in SPARSE.items()]
+    if MADVICE[advice] is not None:
+        for one in parts:
+            one._mmap.madvise(MADVICE[advice])
+    rows = parts[2].size - 1
+    a = csr_matrix((rows, rows), dtype="f8")
+    a.data, a.indices, a.indptr = parts  # as they are, without a look at all of them
+    v = np.arange(rows) % 9 - 4.0
+    return _timed(row, lambda: (a @ v)[:: s["n"]])
 
 
 def lazy(row: str, s: Dict[str, Any], _: str) -> Dict[str, Any]:
@@ -416,24 +446,28 @@ def _write_bands(n: int, step: int, write: Callable[[Any, Any], Any]) -> None:
 
 def writer(row: str, s: Dict[str, Any], how: str) -> Dict[str, Any]:
     n, path = s["n"], _written(s)
+    shards = SHARDS if "shards" in row else None
+    step = (shards or CHUNKED)[0]
     if how == "zarr":
         import zarr
         from zarr.codecs import BloscCodec
 
         codec = BloscCodec(cname="lz4", clevel=5, shuffle="shuffle")
-        z = zarr.create_array(path, shape=(n, n), dtype="f8", chunks=CHUNKED, compressors=codec)
+        z = zarr.create_array(path, shape=(n, n), dtype="f8", chunks=CHUNKED, shards=shards, compressors=codec)
         enter(s["group"])
-        return {**_timed(row, lambda: _write_bands(n, CHUNKED[0], z.__setitem__)), "digest": _sample(z)}
+        return {**_timed(row, lambda: _write_bands(n, step, z.__setitem__)), "digest": _sample(z)}
     import tensorstore
 
     blosc = {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 8}
     codecs = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "blosc", "configuration": blosc}]
-    grid = {"name": "regular", "configuration": {"chunk_shape": list(CHUNKED)}}
+    if shards:
+        codecs = [{"name": "sharding_indexed", "configuration": {"chunk_shape": list(CHUNKED), "codecs": codecs}}]
+    grid = {"name": "regular", "configuration": {"chunk_shape": list(shards or CHUNKED)}}
     described = {"shape": [n, n], "data_type": "float64", "chunk_grid": grid, "codecs": codecs}
     spec = {"driver": "zarr3", "kvstore": {"driver": "file", "path": path}, "metadata": described}
     t = tensorstore.open(spec, create=True).result()
     enter(s["group"])
-    return {**_timed(row, lambda: _write_bands(n, CHUNKED[0], lambda at, values: t[at].write(values).result())), "digest": _sample(t)}
+    return {**_timed(row, lambda: _write_bands(n, step, lambda at, values: t[at].write(values).result())), "digest": _sample(t)}
 
 
 def _changes(n: int) -> Iterator[Tuple[slice, np.ndarray]]:
@@ -561,6 +595,26 @@ def _smooth(n: int, targets: List[Any]) -> None:
             t[first : first + len(values)] = values
 
 
+def make_sparse(s: Dict[str, Any]) -> Dict[str, Any]:
+    """As many rows as columns, from none to some hundred elements in each: 8 times the memory in all, the vectors an eighth."""
+    rng, n = np.random.default_rng(6), s["n"] ** 2 * 8 // 12
+    rows = s["memory"] // 8 // 16
+    begins = np.concatenate([[0], np.sort(rng.integers(0, n, rows - 1)), [n]])
+    with ooc.Runtime(memory="64MiB"):
+        store = ooc.open_store(s["store"])
+        parts = [store.create(name, n if name != "indptr" else rows + 1, dtype) for name, dtype in SPARSE.items()]
+        parts[2][...] = begins
+        begins.tofile(f"{s['dir']}/indptr.raw")
+        with open(f"{s['dir']}/data.raw", "wb") as data, open(f"{s['dir']}/indices.raw", "wb") as indices:
+            for first in range(0, n, 1 << 20):
+                count = min(1 << 20, n - first)
+                values, columns = rng.integers(-4, 5, count).astype("f8"), rng.integers(0, rows, count).astype("i4")
+                values.tofile(data)
+                columns.tofile(indices)
+                parts[0][first : first + count], parts[1][first : first + count] = values, columns
+    return {}
+
+
 def make_packed(s: Dict[str, Any]) -> Dict[str, Any]:
     import h5py
 
@@ -620,6 +674,7 @@ def make_committed(s: Dict[str, Any]) -> Dict[str, Any]:
 MAKERS: Dict[str, Callable[[Dict[str, Any]], Dict[str, Any]]] = {
     "nothing": lambda s: {},
     "matrices": make_matrices,
+    "sparse": make_sparse,
     "incompressible": make_incompressible,
     "packed": make_packed,
     "chunked": make_chunked,

@@ -39,7 +39,7 @@ from ._movement import copy, transpose
 from ._open_file import open_file
 from ._order import is_sorted, searchsorted, sort
 from ._passes import count_nonzero, cumsum, for_each, histogram, max, min, reduce, sum, transform, vdot
-from ._product import matmul
+from ._product import csr_matmul, matmul
 from ._runtime import Runtime, reclaim_faults, runtime
 from ._store import Attributes, Entry, Store, create, create_or_open, open, open_store
 from ._sweep import map_overlap, sweep
@@ -85,6 +85,7 @@ __all__ = [
     "histogram",
     "is_sorted",
     "map_overlap",
+    "csr_matmul",
     "matmul",
     "max",
     "min",

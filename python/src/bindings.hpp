@@ -92,6 +92,7 @@ void bind_passes(py::module_& m);
 void bind_pieces(py::module_& m);
 void bind_sweep(py::module_& m);
 void bind_product(py::module_& m);
+void bind_sparse(py::module_& m);
 void bind_elements(py::module_& m);
 
 }  // namespace ooc::python

@@ -122,5 +122,6 @@ PYBIND11_MODULE(_core, m) {
   ooc::python::bind_pieces(m);
   ooc::python::bind_sweep(m);
   ooc::python::bind_product(m);
+  ooc::python::bind_sparse(m);
   ooc::python::bind_elements(m);
 }

@@ -675,3 +675,87 @@ def test_elements_are_gathered_scattered_and_accumulated_by_their_indices(store,
     ):
         with pytest.raises(error, match=match):
             wrong()
+
+
+def test_a_plan_is_what_is_done_afterwards(store, tight, rng):
+    a = store.create("a", (300, 200), "f8", block="16KiB")
+    b = store.create("b", (200, 300), "f8", block="16KiB")
+    c = store.create("c", (300, 300), "f8", block="16KiB")
+    a[...] = rng.random(a.shape)
+    calls = []
+
+    def kernel(out, x):
+        calls.append(1)
+        out[...] = x[0][1:-1]
+
+    for run in (
+        lambda **o: ooc.transpose(a, b, **o),
+        lambda **o: ooc.copy(a, b, box=np.s_[0:10, 0:20], at=(3, 4), **o),
+        lambda **o: ooc.transform(np.negative, a, out=a, **o),
+        lambda **o: ooc.cumsum(a, **o),
+        lambda **o: ooc.sort(a, axis=None, **o),
+        lambda **o: ooc.sweep(a, 5, kernel, **o),
+    ):
+        before, held = len(calls), b[...].copy()
+        planned = run(plan=True)
+        assert len(calls) == before and np.array_equal(b, held)
+        done = run()
+        for name in ("passes", "memory", "bytes_read", "bytes_written"):
+            assert planned[name] == done[name]
+        assert planned["over_bound"] >= 0.99
+    planned = ooc.matmul(a, b, c, plan=True)
+    assert planned["passes"] == 1 and ooc.matmul(a, b, c) is c
+    assert ooc.matmul(a, np.ones(200), plan=True)["bytes_written"] == 0
+    with pytest.raises(TypeError, match="'plan' is no keyword"):
+        ooc.sum(a, plan=True)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize("indices", ["i4", "i8"])
+def test_a_sparse_matrix_times_vectors_is_the_dense_product(store, tight, rng, dtype, indices):
+    rows, width = int(rng.integers(1, 400)), int(rng.integers(1, 300))
+    lengths = np.where(rng.random(rows) < 0.4, 0, rng.integers(0, 600, rows))
+    n = int(lengths.sum())
+    columns = rng.integers(0, width, n)
+    values = rng.integers(-4, 5, n).astype(dtype)
+    dense = np.zeros((rows, width), dtype)
+    np.add.at(dense, (np.repeat(np.arange(rows), lengths), columns), values)
+    begins = np.concatenate([[0], np.cumsum(lengths)])
+    a = [filled(store, name, x) for name, x in (
+        ("data", values), ("indices", columns.astype(indices)), ("indptr", begins.astype(indices)))]
+    for x in (rng.integers(-4, 5, width).astype(dtype), rng.integers(-4, 5, (width, 3)).astype(dtype)):
+        out = np.empty((rows,) + x.shape[1:], dtype)
+        assert ooc.csr_matmul(*a, x, out) is out and np.array_equal(out, dense @ x)
+    planned = ooc.csr_matmul(*a, x, plan=True, threads=2)
+    assert planned["bytes_read"] == sum(y.nbytes for y in a) and planned["over_bound"] == 1
+
+
+def test_what_is_no_sparse_matrix_is_refused(store, tight):
+    data, indices, indptr = (
+        filled(store, name, x) for name, x in (
+            ("data", np.ones(4)), ("indices", np.array([0, 1, 2, 5])), ("indptr", np.array([0, 2, 4]))))
+    with pytest.raises(ValueError, match="element 3 is in column 5, and the vectors have 5 elements"):
+        ooc.csr_matmul(data, indices, indptr, np.ones(5))
+    assert list(ooc.csr_matmul(data, indices, indptr, np.ones(6))) == [2, 2]
+    with pytest.raises(ValueError, match="from 0 to the number of elements, 4"):
+        ooc.csr_matmul(data, indices, filled(store, "short", np.array([0, 2, 3])), np.ones(6))
+    with pytest.raises(TypeError, match="int32 or int64"):
+        ooc.csr_matmul(data, data, indptr, np.ones(6))
+    with pytest.raises(ValueError, match="C-contiguous"):
+        ooc.csr_matmul(data, indices, indptr, np.ones(6), np.empty(3))
+
+
+def test_an_exception_of_a_kernel_keeps_nothing_of_the_pieces(store, tight):
+    a = filled(store, "a", np.ones((50, 40)))
+
+    def kernel(out, x):
+        middle = x[0]
+        raise ValueError(middle.shape)
+
+    with pytest.raises(ValueError, match="40") as caught:
+        ooc.sweep(a, 3, kernel)
+    frames = [entry.frame.f_locals for entry in caught.traceback.filter(lambda e: e.name == "kernel")]
+    assert len(frames) == 1 and not frames[0]  # their memory is not there any more
+    with pytest.raises(ValueError, match="x") as caught:
+        ooc.transform(lambda x, out: int("x"), a, out=a)
+    assert all("out" not in entry.frame.f_locals for entry in caught.traceback.filter(lambda e: e.name == "<lambda>"))

@@ -7,6 +7,7 @@
 #include "mpi/ranks.hpp"
 #include "oocarray/algorithm/copy.hpp"
 #include "oocarray/algorithm/elementwise.hpp"
+#include "oocarray/algorithm/sparse.hpp"
 #include "support/algorithm/random_copy.hpp"
 #include "support/algorithm/random_passes.hpp"
 #include "support/rounds.hpp"
@@ -193,6 +194,67 @@ TEST_CASE("ranks copy, transpose, transform and reduce as one process does") {
     same.close();
     turned.close();
     square.close();
+  }
+}
+
+TEST_CASE("ranks plan together what they then do, and one alone does not plan") {
+  const auto group = all_ranks();
+  const store st = common_store();
+  runtime rt(memory(st.core()->staging_bytes() + 2_MiB));
+  const array_options<double> o{.block = 4_KiB, .replace = true, .group = group};
+  ooc_array<double, 2> a{rt, st, "passes/planned", create, {210, 90}, o};
+  ooc_array<double, 2> b{rt, st, "passes/planned too", create, {90, 210}, o};
+  fill_own(a);
+  a.sync();
+  const auto alike = [](const pass_statistics& x, const pass_statistics& y) {
+    CHECK(x.passes == y.passes);
+    CHECK(x.memory == y.memory);
+    CHECK(x.bytes_read == y.bytes_read);
+    CHECK(x.bytes_written == y.bytes_written);
+  };
+  alike(transpose(a, b, pass_options{.plan = true}), transpose(a, b));
+  for (const bool reproducible : {false, true}) {
+    const pass_options plan{.reproducible = reproducible, .plan = true}, run{.reproducible = reproducible};
+    alike(ooc::inclusive_scan(a, a, std::plus<>{}, plan), ooc::inclusive_scan(a, a, std::plus<>{}, run));
+    alike(ooc::reduce(a, 0.0, std::plus<>{}, plan), ooc::reduce(a, 0.0, std::plus<>{}, run));
+  }
+  if (group->size() > 1)
+    CHECK_THROWS_WITH(transpose(a, b, pass_options{.plan = group->rank() == 0}), Catch::Contains("plan of the"));
+  group->barrier("all have planned");
+}
+
+TEST_CASE("ranks multiply a sparse matrix and vectors as one process does") {
+  const auto group = all_ranks();
+  const store st = common_store();
+  runtime rt(memory(st.core()->staging_bytes() + 2_MiB));
+  constexpr std::size_t width = 50, vectors = 2;
+  for (const std::size_t row_count : {1, 3, 300}) {
+    std::vector<int> begins{0};
+    for (std::size_t i = 0; i < row_count; ++i)
+      begins.push_back(begins.back() + static_cast<int>(i % 3 == 1 ? 0 : row_count == 300 ? 7 * i : 100'000));
+    const std::size_t n = static_cast<std::size_t>(begins.back());
+    const auto value = [](std::size_t k) { return static_cast<double>(k % 9) - 4; };
+    const auto column = [](std::size_t k) { return static_cast<int>(k * 13 % width); };
+    const auto array = [&]<class T>(const char* name, std::size_t length, T, const auto& element) {
+      ooc_array<T, 1> a{rt, st, name, create, {length}, {.block = 4_KiB, .replace = true, .group = group}};
+      const auto [first, last] = a.local_rows();
+      for (std::size_t k = first; k < last; ++k) a[k] = element(k);
+      a.sync();
+      return a;
+    };
+    const auto values = array("passes/values", n, double{}, value);
+    const auto columns = array("passes/columns", n, int{}, column);
+    const auto rows = array("passes/rows", begins.size(), int{}, [&](std::size_t i) { return begins[i]; });
+    std::vector<double> x(width * vectors), y(row_count * vectors, 7), expected(y.size());
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<double>(i % 7) - 3;
+    for (std::size_t i = 0; i < row_count; ++i)
+      for (auto k = static_cast<std::size_t>(begins[i]); k < static_cast<std::size_t>(begins[i + 1]); ++k)
+        for (std::size_t v = 0; v < vectors; ++v)
+          expected[i * vectors + v] += value(k) * x[static_cast<std::size_t>(column(k)) * vectors + v];
+    CAPTURE(row_count, n);
+    multiply(sparse_matrix{values, columns, rows}, x, y);
+    CHECK(y == expected);
+    group->barrier("all have multiplied");
   }
 }
 
