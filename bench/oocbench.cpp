@@ -70,6 +70,7 @@ struct command {
   double seconds = 0;
   std::vector<std::string> only;
   std::vector<std::string> traces;
+  bool vary = false;
   std::string url;
   bool full = false;
 };
@@ -95,7 +96,8 @@ bool parse(int argc, char** argv, command& c) {
                   "a recording (OOC_TRACE) that `policy` replays in place of the generated traces; may be repeated")(
       "rados", po::value(&c.url)->value_name("URL"),
       "`store` on this store (rados:POOL/NAMESPACE), which is made if it is not there, beside `rados bench` on its "
-      "pool")("full", "`algorithms` on 16384 x 16384 matrices where it takes 8192 x 8192");
+      "pool")("full", "`algorithms` on 16384 x 16384 matrices where it takes 8192 x 8192")(
+      "vary", "`policy` with half and with twice of each number that the library's choices go by");
   po::options_description all;
   all.add(shown).add_options()("case", po::value(&c.which));
   po::positional_options_description position;
@@ -127,6 +129,7 @@ bool parse(int argc, char** argv, command& c) {
     throw bad_option("--seconds: expected 0.01 to 1000");
   c.json = given.count("json") != 0;
   c.full = given.count("full") != 0;
+  c.vary = given.count("vary") != 0;
   if (c.which.empty()) throw bad_option("no case given");
   return true;
 }
@@ -149,6 +152,7 @@ int run(int argc, char** argv) {
   o.traces = c.traces;
   o.url = c.url;
   o.full = c.full;
+  o.vary = c.vary;
   const bench::bench_case* one = nullptr;
   for (const bench::bench_case& k : bench::cases)
     if (c.which == k.name) one = &k;

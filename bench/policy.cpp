@@ -10,14 +10,22 @@
 //
 // The unit is a grain, 4 KiB, or a block where these come whole.  There is no clock and no chance in it: the figures
 // are the same at each run, and a change of them is one of the library's choices.
+//
+// `--vary`: how much the time of the disk changes, transfers and waits, with half and with twice of each number that
+// these choices go by (src/runtime/policy/policy_numbers.hpp).
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 #include "measure/case.hpp"
 #include "oocarray/units.hpp"
 #include "policy/access_trace.hpp"
+#include "policy/disk_model.hpp"
 #include "policy/replayed_pager.hpp"
 #include "policy/rivals.hpp"
+#include "runtime/policy/policy_numbers.hpp"
 
 namespace bench {
 namespace {
@@ -51,24 +59,74 @@ json row_of(const policy::access_trace& t) {
           {"hinted", ours.hinted}};
 }
 
+std::vector<policy::access_trace> wanted_traces(const options& o) {
+  using namespace ooc::literals;
+  std::vector<policy::access_trace> all;
+  for (const std::string& file : o.traces) {
+    all.push_back(policy::recorded_trace(file));
+    if (o.memory) all.back().budget = o.memory;
+  }
+  if (o.traces.empty()) all = policy::generated_traces(o.memory_or(64_MiB));
+  const auto named = [](const std::string& name) {
+    return [&name](const policy::access_trace& t) { return t.name == name; };
+  };
+  for (const std::string& name : o.only)
+    if (std::none_of(all.begin(), all.end(), named(name)))
+      throw std::runtime_error("policy: --only " + name + ": there is no such row; see the names of the rows");
+  if (!o.only.empty())
+    std::erase_if(all, [&](const policy::access_trace& t) {
+      return std::find(o.only.begin(), o.only.end(), t.name) == o.only.end();
+    });
+  return all;
+}
+
+/// Of each number, with half and with twice of it: on which trace what the disk does takes most more time, and on which
+/// least, in units of the time with the number as it is; and on all together.
+json varied(const std::vector<policy::access_trace>& traces) {
+  using ooc::detail::policy_numbers;
+  const auto costs = [&] {
+    std::vector<double> all;
+    for (const policy::access_trace& t : traces) {
+      const policy::outcome r = policy::replay_with_pager(t);
+      const auto bytes = static_cast<double>(r.bytes_read + r.bytes_written);
+      all.push_back(1e6 + static_cast<double>(r.waited_ns) + bytes / policy::disk_model::bytes_per_us * 1000);
+    }
+    return all;
+  };
+  const std::vector<double> before = costs();
+  json out;
+  for (const ooc::detail::policy_number& n : ooc::detail::all_policy_numbers) {
+    unsigned& number = policy_numbers::now.*n.value;
+    const unsigned as_it_is = number;
+    json row = {{"number", as_it_is}};
+    for (const auto& [name, value] : {std::pair("half", as_it_is / 2), std::pair("twice", 2 * as_it_is)}) {
+      number = value;
+      const std::vector<double> now = costs();
+      double together = 0;
+      std::size_t worst = 0, best = 0;
+      const auto ratio = [&](std::size_t i) { return now[i] / before[i]; };
+      for (std::size_t i = 0; i < now.size(); ++i) {
+        together += std::log(ratio(i)) / static_cast<double>(now.size());
+        if (ratio(i) > ratio(worst)) worst = i;
+        if (ratio(i) < ratio(best)) best = i;
+      }
+      json& to = row[name] = {{"together", rounded(std::exp(together))}};
+      if (ratio(worst) > 1) to["worst"] = rounded(ratio(worst)), to["worst_trace"] = traces[worst].name;
+      if (ratio(best) < 1) to["best"] = rounded(ratio(best)), to["best_trace"] = traces[best].name;
+    }
+    number = as_it_is;
+    out[n.name] = std::move(row);
+  }
+  return out;
+}
+
 }  // namespace
 
 json run_policy(const options& o) {
-  using namespace ooc::literals;
+  const std::vector<policy::access_trace> traces = wanted_traces(o);
+  if (o.vary) return varied(traces);
   json out;
-  const auto add = [&](const policy::access_trace& t) {
-    if (o.only.empty() || std::find(o.only.begin(), o.only.end(), t.name) != o.only.end()) out[t.name] = row_of(t);
-  };
-  for (const std::string& file : o.traces) {
-    policy::access_trace t = policy::recorded_trace(file);
-    if (o.memory) t.budget = o.memory;
-    add(t);
-  }
-  if (o.traces.empty())
-    for (const policy::access_trace& t : policy::generated_traces(o.memory_or(64_MiB))) add(t);
-  for (const std::string& name : o.only)
-    if (!out.contains(name))
-      throw std::runtime_error("policy: --only " + name + ": there is no such row; see the names of the rows");
+  for (const policy::access_trace& t : traces) out[t.name] = row_of(t);
   return out;
 }
 

@@ -26,6 +26,7 @@ struct options {
   unsigned ranks = 0;                 ///< of cases that run on several; 0: the case's own
   std::vector<std::string> only{};    ///< rows of a case that has many, or parts of one; empty: all
   std::vector<std::string> traces{};  ///< recordings that `policy` replays; empty: the generated ones
+  bool vary = false;                  ///< `policy` with other numbers
   bool full = false;                  ///< the sizes of large machines, for cases that have them
 
   std::uint64_t memory_or(std::uint64_t d) const noexcept { return memory ? memory : d; }

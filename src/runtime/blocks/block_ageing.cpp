@@ -11,7 +11,7 @@ namespace ooc::detail {
 // A fault that finds nobody has let grains age in time does it itself.
 void block_ageing::one_came_in(unique_lock& l) noexcept {
   came_in_ = std::min(came_in_ + 1, page_dropper::most_together);
-  for (std::size_t i = 0; i < replacement::aged_per_miss && blocks_.order().wants_ageing(); ++i)
+  for (std::size_t i = 0; i < policy_numbers::now.aged_per_miss && blocks_.order().wants_ageing(); ++i)
     if (grains(l, 2) || !one(l)) return;
 }
 
@@ -23,7 +23,7 @@ bool block_ageing::grains(unique_lock& l, std::size_t times) noexcept {
   const frame* const f = blocks_.order().oldest_active();
   const std::size_t n = f ? blocks_.order().worth_ageing(f->cls->mapping->worth_together()) : 1;
   if (n == 1) return false;
-  if (came_in_ * replacement::aged_per_miss < n * times || !blocks_.order().wants_ageing(n * times)) return true;
+  if (came_in_ * policy_numbers::now.aged_per_miss < n * times || !blocks_.order().wants_ageing(n * times)) return true;
   came_in_ = 0;
   together(l, n);
   return true;

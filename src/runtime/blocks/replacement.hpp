@@ -98,8 +98,6 @@ class replacement {
   std::size_t worth_ageing(std::size_t most) const noexcept {
     return std::max<std::size_t>(1, std::min(most, (inactive_.size() + active_.size()) / 32));
   }
-  static constexpr std::size_t aged_per_miss = 4;
-
   void check_invariants() const noexcept OOC_REQUIRES(pager_mutex) {
     active_.check_invariants(frame_list::active);
     inactive_.check_invariants(frame_list::inactive);

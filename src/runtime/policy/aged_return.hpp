@@ -15,6 +15,8 @@
 
 #include <cstddef>
 
+#include "runtime/policy/policy_numbers.hpp"
+
 namespace ooc::detail {
 
 class aged_return {
@@ -24,16 +26,14 @@ class aged_return {
   /// How many blocks from the head of a queue of so many are worth writing, rounded.  All, as long as none has come
   /// back.
   std::size_t worth_writing(std::size_t queue) const noexcept {
-    const std::size_t all = evicted_ + 1 + 3 * back_;
+    const std::size_t all = evicted_ + 1 + policy_numbers::now.aged_back * back_;
     return (queue * (evicted_ + 1) + all / 2) / all;
   }
 
  private:
-  static constexpr std::size_t lately = 256;
-
   void count(std::size_t& n) noexcept {
     ++n;
-    if (evicted_ + back_ < lately) return;
+    if (evicted_ + back_ < policy_numbers::now.aged_lately) return;
     evicted_ /= 2;
     back_ /= 2;
   }

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "runtime/policy/policy_numbers.hpp"
 #include "runtime/policy/waste_watch.hpp"
 
 namespace ooc::detail {
@@ -23,12 +24,13 @@ class grain_choice {
  public:
   /// Decides about a block that no sweep explains, which then comes as decided.
   bool in_grains() noexcept {
-    if (filled_ >= whole_from && ++whole_ % probe_every != 0) return false;
-    filled_ = std::max(filled_ - 2, 0);
+    if (filled_ >= policy_numbers::now.filled_for_whole && ++whole_ % policy_numbers::now.grains_among_whole != 0)
+      return false;
+    filled_ -= std::min(filled_, 2U);
     return true;
   }
   /// A block in grains has filled up.
-  void filled() noexcept { filled_ = std::min(filled_ + 3, 6); }
+  void filled() noexcept { filled_ = std::min(filled_ + 3, policy_numbers::now.filled_for_whole + 2); }
 
   /// A touch has mapped a whole block; `ran_ns` as in waste_watch.  True where the last few of them were
   /// hardly touched.
@@ -36,19 +38,14 @@ class grain_choice {
     const auto for_an_eighth = static_cast<double>(waste_watch::least_ns(bytes));
     const double time = static_cast<double>(ran_ns - std::exchange(last_, ran_ns));
     hardly_ = std::max(0.0, hardly_ + 1 - time / for_an_eighth);
-    if (hardly_ < enough) return false;
+    if (hardly_ < policy_numbers::now.hardly_touched) return false;
     hardly_ = 0;
     filled_ = 0;
     return true;
   }
 
  private:
-  static constexpr int whole_from = 4;
-  static constexpr unsigned probe_every = 4;
-  /// So many blocks in a row.  Fewer may come at the same moment, of sweeps that go on side by side.
-  static constexpr double enough = 8;
-
-  int filled_ = 0;
+  unsigned filled_ = 0;
   unsigned whole_ = 0;
   std::uint64_t last_ = 0;  ///< ran_ns at the last block
   double hardly_ = 0;       ///< blocks since there was time for them, a cumulative sum

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "runtime/policy/block_index.hpp"
+#include "runtime/policy/policy_numbers.hpp"
 
 namespace ooc::detail {
 
@@ -52,17 +53,14 @@ class left_behind {
   void came_back() noexcept {
     if (++back_ <= 16 + aged_ / 2) return;
     aged_ = back_ = 0;
-    if ((looked_back_ *= 2) <= most_looked_back) return;
-    looked_back_ = least_looked_back;
-    given_up_ = pause;
+    if ((looked_back_ *= 2) <= std::min<std::size_t>(policy_numbers::now.looked_back_most, capacity / 2)) return;
+    looked_back_ = policy_numbers::now.looked_back;
+    given_up_ = policy_numbers::now.left_pause;
     count_ = passed_ = 0;
   }
 
  private:
-  static constexpr std::size_t least_looked_back = 64;
-  static constexpr std::size_t most_looked_back = 2048;
-  static constexpr std::size_t capacity = 2 * most_looked_back;
-  static constexpr std::size_t pause = 1 << 16;
+  static constexpr std::size_t capacity = 4096;
 
   void drop() noexcept {
     ++first_;
@@ -74,7 +72,7 @@ class left_behind {
   std::size_t first_ = 0;
   std::size_t count_ = 0;
   std::size_t passed_ = 0;  ///< of them
-  std::size_t looked_back_ = least_looked_back;
+  std::size_t looked_back_ = policy_numbers::now.looked_back;
   std::size_t aged_ = 0, back_ = 0;  ///< lately
   std::size_t given_up_ = 0;         ///< for so many more
 };

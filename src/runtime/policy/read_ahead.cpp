@@ -67,11 +67,11 @@ void read_ahead::advance(stream& s, std::int64_t b, std::int64_t steps) noexcept
 bool read_ahead::expects(block_index block) const noexcept {
   const auto b = static_cast<std::int64_t>(block);
   for (const stream& s : streams_) {
-    if (s.last < 0 || s.stride == 0 || clock_ - s.used > lately) continue;
+    if (s.last < 0 || s.stride == 0 || clock_ - s.used > policy_numbers::now.stream_lately) continue;
     const std::int64_t steps = (b - s.last) / s.stride;
     if ((b - s.last) % s.stride == 0 && steps >= 1 && steps <= reach_of(s)) return true;
   }
-  return clock_ - last_recent_ <= lately && recent_[0] >= 0 && std::abs(b - recent_[0]) <= 1;
+  return clock_ - last_recent_ <= policy_numbers::now.stream_lately && recent_[0] >= 0 && std::abs(b - recent_[0]) <= 1;
 }
 
 // A strided stream that has been followed to the end of its line.

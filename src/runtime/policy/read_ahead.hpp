@@ -27,6 +27,7 @@
 
 #include "oocarray/access.hpp"
 #include "runtime/policy/block_index.hpp"
+#include "runtime/policy/policy_numbers.hpp"
 
 namespace ooc::detail {
 
@@ -94,7 +95,6 @@ class read_ahead {
   stream* begin(std::int64_t b, std::int64_t blocks) noexcept;
 
   static constexpr std::size_t max_streams = 8;
-  static constexpr std::uint64_t lately = 64;  ///< touches
   static constexpr std::size_t max_recent = 16;
 
   access_pattern pattern_ = access_pattern::automatic;
@@ -116,7 +116,7 @@ class read_ahead_yield {
   void used(unsigned blocks = 1) noexcept { count(used_, blocks); }
   void wasted(unsigned blocks = 1) noexcept { count(wasted_, blocks); }
   /// More than a third of them was for nothing, lately.
-  bool is_poor() const noexcept { return wasted_ > 32 + used_ / 2; }
+  bool is_poor() const noexcept { return wasted_ > policy_numbers::now.poor_from + used_ / 2; }
 
  private:
   void count(unsigned& n, unsigned blocks) noexcept {

@@ -2,8 +2,8 @@
 //
 // A program that sweeps over somewhat more than the memory has each block evicted shortly before it comes back to
 // it.  It had better keep some blocks, and let go of those that it has just left.  So passes are counted here: in a
-// pass each block comes in once, and the next one begins with the same block.  When three passes over as many blocks
-// have gone by, the sweep repeats.
+// pass each block comes in once, and the next one begins with the same block.  When two passes (policy_numbers.hpp)
+// over as many blocks have gone by, the sweep repeats.
 //
 // The blocks that stay in memory are then no longer seen, and nothing can be told from the order of the rest.  But it
 // takes longer than a pass until as many blocks as a pass had have come in.  Where it does not, what was let go was
@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "runtime/policy/block_index.hpp"
+#include "runtime/policy/policy_numbers.hpp"
 
 namespace ooc::detail {
 
@@ -79,7 +80,7 @@ class repeated_sweep {
   std::uint64_t began_ns_ = 0;
   pass before_;          ///< the last one, of those that ran for the shortest time
   unsigned passes_ = 0;  ///< one after the other that were alike
-  unsigned needed_ = 3;
+  unsigned needed_ = policy_numbers::now.passes_alike;
 };
 
 }  // namespace ooc::detail

@@ -37,21 +37,18 @@ segment_history::sweep segment_history::follow(block_index b, block_index blocks
 // from grain to grain is not followed into other blocks, as these are better loaded whole.
 segment_history::sweep segment_history::follow_grains(std::uint64_t place, std::uint64_t bytes, std::uint64_t grain,
                                                       unsigned limit, bool was_out, std::vector<block_index>& wanted) {
-  constexpr unsigned most = 256;  // more in flight is no faster
-  constexpr unsigned most_where_poor = 2;
-  constexpr unsigned long_run = 16;  // grains, before their block is loaded
   const std::size_t before = wanted.size();
-  limit = std::min(limit, yield_.is_poor() ? most_where_poor : most);
+  limit = std::min(limit, yield_.is_poor() ? policy_numbers::now.grains_ahead_poor : policy_numbers::now.grains_ahead);
   sweep s;
   s.step = streams_.touched(place, bytes, limit, {}, wanted, refill::by_halves, was_out);
   order_.add(s.step, static_cast<std::int64_t>(grain));
   const auto distance = static_cast<std::uint64_t>(std::abs(s.step));
   s.walks = distance > grain;
-  s.runs = s.step != 0 && !s.walks && streams_.run() >= long_run;
+  s.runs = s.step != 0 && !s.walks && streams_.run() >= policy_numbers::now.run_of_grains;
   if (s.walks) left_.touched(place / grain);
   for (std::size_t i = before; i < wanted.size(); ++i) wanted[i] /= grain;
   wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
-  if (!s.walks) wanted.resize(std::min<std::size_t>(wanted.size(), long_run));
+  if (!s.walks) wanted.resize(std::min<std::size_t>(wanted.size(), policy_numbers::now.run_of_grains));
   return s;
 }
 

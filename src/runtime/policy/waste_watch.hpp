@@ -14,11 +14,12 @@
 #include <string>
 #include <utility>
 
+#include "runtime/policy/policy_numbers.hpp"
+
 namespace ooc::detail {
 
 class waste_watch {
  public:
-  static constexpr std::uint64_t window = 256;
   static constexpr std::uint64_t bytes_per_ns = 20;
 
   /// A touch has mapped a block of which `bytes` were read; threads that fault have run for `ran_ns`, all
@@ -27,8 +28,7 @@ class waste_watch {
 
   /// The time that it takes at least to touch an eighth of so many bytes.
   static std::uint64_t least_ns(std::uint64_t bytes) noexcept {
-    constexpr std::uint64_t far_more = 8;
-    return bytes / far_more / bytes_per_ns;
+    return bytes / policy_numbers::now.wasted_times / bytes_per_ns;
   }
 
   bool found() const noexcept { return found_; }

@@ -13,14 +13,17 @@
 
 #include <atomic>
 
+#include "runtime/policy/policy_numbers.hpp"
+
 namespace ooc::detail {
 
 class write_guess {
  public:
   /// A grain is read.  True where it should come in writable; else written() is called when it is written.
   bool comes_in() noexcept {
-    if (is_likely() && comings_.fetch_add(1, std::memory_order_relaxed) % probe_every != 0) return true;
-    if (read_.fetch_add(1, std::memory_order_relaxed) >= enough) {
+    if (is_likely() && comings_.fetch_add(1, std::memory_order_relaxed) % policy_numbers::now.protected_one_in != 0)
+      return true;
+    if (read_.fetch_add(1, std::memory_order_relaxed) >= policy_numbers::now.guessed_reads) {
       read_.store(read_.load(std::memory_order_relaxed) / 2, std::memory_order_relaxed);
       written_.store(written_.load(std::memory_order_relaxed) / 2, std::memory_order_relaxed);
     }
@@ -34,12 +37,9 @@ class write_guess {
   void written() noexcept { written_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
-  static constexpr unsigned enough = 256;
-  static constexpr unsigned probe_every = 8;
-
   bool is_likely() const noexcept {
     const unsigned read = read_.load(std::memory_order_relaxed);
-    return read >= enough / 4 && written_.load(std::memory_order_relaxed) * 4 >= read * 3;
+    return read >= policy_numbers::now.guessed_reads / 4 && written_.load(std::memory_order_relaxed) * 4 >= read * 3;
   }
 
   std::atomic<unsigned> read_{0};

@@ -15,6 +15,7 @@
 
 #include "runtime/policy/block_index.hpp"
 #include "runtime/policy/block_past.hpp"
+#include "runtime/policy/policy_numbers.hpp"
 #include "runtime/policy/write_guess.hpp"
 
 namespace ooc::detail {
@@ -41,7 +42,7 @@ class write_history {
   }
   /// The block to clean where a sweep of writes over `blocks` has come to `at`.
   std::optional<block_index> to_clean_behind(block_index at, std::int64_t step, std::uint64_t blocks) const noexcept {
-    constexpr std::uint64_t one_in = 8;
+    const std::uint64_t one_in = policy_numbers::now.swept_again_one_in;
     if (swept_again_.load(std::memory_order_relaxed) > one_in + swept_.load(std::memory_order_relaxed) / one_in)
       return {};
     const std::int64_t left = static_cast<std::int64_t>(at) - 2 * step;

@@ -74,10 +74,10 @@ TEST_CASE("a block that a sweep is about to come to is not brought in by grains"
 TEST_CASE("where a sweep repeats, the block that it has left is not wanted soon, but for those of one instruction") {
   segment_history h;
   std::uint64_t ran = 0;
-  for (int pass = 0; pass < 4; ++pass)
+  for (unsigned pass = 0; pass <= policy_numbers::now.passes_alike; ++pass)
     for (block_index b = 0; b < 20; ++b) {
       const auto gone = h.not_wanted_soon(b, 20, 60, ran += 1000);
-      if (pass < 3)
+      if (pass < policy_numbers::now.passes_alike)
         CHECK_FALSE(gone);
       else
         CHECK(gone == (b + 20 - segment_history::in_use) % 20);
