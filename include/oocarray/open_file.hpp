@@ -4,19 +4,10 @@
 //     auto b = ooc::open_file<float, 3>(rt, "/data/b.raw", ooc::open,
 //                                       {.extents = {100, 2000, 3000}, .offset = 512});
 //
-// A dataset of HDF5 is a raw file, too, where its elements lie in the file as they are: its layout is contiguous
-// (H5Pget_layout), it has no external files (H5Pget_external_count), its space has been allocated
-// (H5Dget_space_status), and H5Tequal says that its type is that of T.  H5Dget_offset() is then where it begins, a user
-// block counted in, in the file that H5Fget_name() names when it is asked for the *dataset*: links lead to other files.
-// That file must be one for the driver H5FD_SEC2 (H5Pget_driver).  Note which file it is (H5Fget_vfd_handle, fstat), so
-// that no other is opened under its name, and close it for HDF5 before you write to the array:
+// Datasets of HDF5 and NetCDF-4 are opened by ooc::open_hdf5() (oocarray/hdf5.hpp), which has libhdf5 say where the
+// elements lie.
 //
-//     auto c = ooc::open_file<double, 2>(rt, holder, ooc::open,
-//                                        {.extents = {300, 400}, .offset = offset, .read_from = which});
-//
-// tests/runtime/array/hdf5_in_place_test.cpp has the calls.
-//
-// A dataset in chunks, packed by the filters of oocarray/file_chunks.hpp, is opened for reading in the same way; there
+// What is in chunks, packed by the filters of oocarray/file_chunks.hpp, is opened for reading in the same way;
 // file_contents::chunks says where the chunks lie.  They are decoded when they are touched.  So is an array of Zarr,
 // whose chunks are files of their own, or lie in shards: the file that is opened is then the one that describes it.
 // Such chunks can be written to as well.  A chunk that has been changed is packed once all of it has been written, or

@@ -2,13 +2,16 @@
 # Headers are included as users' own are, with -I: programs that do not use CMake get them so, and some
 # warnings come at the user's line in any case.
 #
-#   cmake -DCOMPILERS=g++;clang++ -DTREE=<checkout> -DOTHERS=<include folders of Eigen and MPI> -DWITH_MPI=ON
-#         -DSCRATCH=<folder> -P check_warnings.cmake
+#   cmake -DCOMPILERS=g++;clang++ -DTREE=<checkout> -DOTHERS=<include folders of Eigen, MPI and HDF5> -DWITH_MPI=ON
+#         -DWITH_HDF5=ON -DSCRATCH=<folder> -P check_warnings.cmake
 cmake_minimum_required(VERSION 3.25)
 
 file(GLOB_RECURSE headers RELATIVE ${TREE}/include ${TREE}/include/*.hpp)
 if(NOT WITH_MPI)
   list(FILTER headers EXCLUDE REGEX "mpi")
+endif()
+if(NOT WITH_HDF5)
+  list(FILTER headers EXCLUDE REGEX "hdf5")
 endif()
 list(TRANSFORM headers REPLACE "(.+)" "#include \"\\1\"\n" OUTPUT_VARIABLE includes)
 list(JOIN includes "" includes)

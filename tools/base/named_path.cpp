@@ -56,6 +56,13 @@ bool is_url(const std::string& argument) {
   return argument.starts_with("local:") || argument.starts_with("ooc:") || argument.starts_with("rados:");
 }
 
+std::optional<std::string> plain_path(const std::string& argument) {
+  if (argument.starts_with("file:")) return argument.substr(5);
+  const bool relative =
+      argument == "." || argument == ".." || argument.starts_with("./") || argument.starts_with("../");
+  return relative ? std::optional(argument) : std::nullopt;
+}
+
 namespace {
 
 /// Where the options at the end begin: "?key=value"; any other question mark is a wildcard.

@@ -10,6 +10,7 @@
 // matches.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,10 @@
 namespace ooc::tool {
 
 bool is_url(const std::string& argument);
+
+/// The path of a plain file that an argument names: file:PATH, ./PATH or ../PATH, which no path in a store is. Nothing:
+/// it names a path in a store.
+std::optional<std::string> plain_path(const std::string& argument);
 
 struct url_path {
   std::string url, path;

@@ -4,6 +4,7 @@
 #include "base/command.hpp"
 #include "base/entry_text.hpp"
 #include "base/named_path.hpp"
+#include "copying/array_to_read.hpp"
 #include "copying/box_walk.hpp"
 #include "copying/salvage.hpp"
 #include "copying/slab_pump.hpp"
@@ -136,8 +137,8 @@ int run_export(const command& self, const std::vector<std::string>& arguments) {
   const file_format format = format_of(line, file);
   const std::uint64_t buffer = std::max<std::uint64_t>(4096, line.bytes("buffer", 32_MiB));
 
-  const located from = line.locate(path);
-  const storage::opened_file source = from.store.core()->open(from.path, storage::open_mode::read);
+  const array_to_read from = open_to_read(line, path);
+  const storage::opened_file& source = from.file;
   storage::array_description array = source.meta.array;
   if (array.extents.empty()) {  // a plain file: its bytes
     array = {};
@@ -185,7 +186,7 @@ int run_export(const command& self, const std::vector<std::string>& arguments) {
     if (out.path().empty()) throw usage_mistake("'" + file + "': an HDF5 file cannot be written to a stream");
     hdf5_dataset d = dataset_of(line, source.meta, part);
     d.description = description;
-    d.of_group = from.store.core()->metadata().lookup(folder_of(source.meta.path)).attributes;
+    if (!from.in_place) d.of_group = from.store.core()->metadata().lookup(folder_of(source.meta.path)).attributes;
     if (part.element_type.starts_with("struct")) d.attributes.erase(storage::dtype_attribute);  // is the type
     if (!line.has("format") && names_netcdf(file)) fit_netcdf(file, d);
     hdf5_output made(out.path(), file, d);
@@ -221,6 +222,8 @@ int run_export(const command& self, const std::vector<std::string>& arguments) {
 
 const command export_array{
     "export", "export [options] PATH FILE",
-    "Copies an array, or a box of it, out of the store: to a .npy, raw (row-major) or HDF5 file.", run_export};
+    "Copies an array, or a box of it, out of the store: to a .npy, raw (row-major) or HDF5 file.\n"
+    "PATH may also name a file, which is used in place: ./a.npy, ./run.h5/g/x, file:/data/run.h5/g/x.",
+    run_export};
 
 }  // namespace ooc::tool

@@ -10,6 +10,7 @@
 #include "base/command.hpp"
 #include "base/entry_text.hpp"
 #include "base/interrupt.hpp"
+#include "copying/array_to_read.hpp"
 #include "copying/box_walk.hpp"
 #include "formats/plain_file.hpp"
 #include "formats/png_image.hpp"
@@ -168,8 +169,8 @@ int run_picture(const command& self, const std::vector<std::string>& arguments) 
   const std::uint64_t most = line.number("size", 512);
   if (most < 1 || most > 16384) throw usage_mistake("--size: " + std::to_string(most) + " is not 1 to 16384");
 
-  const located l = line.locate(path);
-  const storage::opened_file f = l.store.core()->open(l.path, storage::open_mode::read);
+  const array_to_read opened = open_to_read(line, path);
+  const storage::opened_file& f = opened.file;
   const auto& a = f.meta.array;
   if (a.extents.empty())
     throw usage_mistake("'" + f.meta.path + "' is a file of bytes; a picture shows arrays, which `ooc import` makes");
@@ -229,7 +230,8 @@ int run_picture(const command& self, const std::vector<std::string>& arguments) 
 
 const command picture{"picture", "picture [options] PATH FILE",
                       "Draws an array, or a slice of it, as a PNG of every k-th element; reads no others but their "
-                      "neighbours.",
+                      "neighbours.\n"
+                      "PATH is in a store, or names a file: ./a.npy, ./run.h5/g/x, file:/data/run.h5/g/x.",
                       run_picture};
 
 }  // namespace ooc::tool

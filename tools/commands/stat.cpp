@@ -3,6 +3,8 @@
 
 #include "base/command.hpp"
 #include "base/entry_text.hpp"
+#include "base/named_path.hpp"
+#include "copying/array_to_read.hpp"
 #include "progress/progress.hpp"
 #include "storage/object/node_folder.hpp"
 #include "storage/service/store_core.hpp"
@@ -42,12 +44,80 @@ std::vector<data_file> data_files(const storage::store_core& core, const storage
   return all;
 }
 
+std::string filter_text(chunk_filter f) {
+  switch (f) {
+    case chunk_filter::deflate: return "deflate";
+    case chunk_filter::shuffle: return "shuffle";
+    case chunk_filter::fletcher32: return "fletcher32";
+    case chunk_filter::gzip: return "gzip";
+    case chunk_filter::crc32c: return "crc32c";
+    case chunk_filter::zstd: return "zstd";
+    case chunk_filter::blosc: return "blosc";
+    case chunk_filter::lzf: return "lzf";
+    case chunk_filter::lz4:
+    case chunk_filter::hdf5_lz4: return "lz4";
+    case chunk_filter::bitshuffle: return "bitshuffle";
+    case chunk_filter::bitshuffle_lz4: return "bitshuffle and lz4";
+    case chunk_filter::bitshuffle_zstd: return "bitshuffle and zstd";
+    case chunk_filter::bzip2: return "bzip2";
+    case chunk_filter::szip: return "szip";
+    case chunk_filter::scale_offset: return "scale-offset";
+  }
+  return "?";
+}
+
+/// Of an array in a file that belongs to no store.
+int print_in_place(const array_to_read& a, bool as_json) {
+  const storage::entry& e = a.file.meta;
+  const auto& chunks = a.in_place->chunks;
+  std::uint64_t stored = e.size, present = 0;
+  std::vector<std::string> filters;
+  if (chunks) {
+    stored = 0;
+    for (const file_chunk& c : chunks->table) stored += c.bytes, present += c.bytes != 0;
+    for (const chunk_filter f : chunks->filters) filters.push_back(filter_text(f));
+  }
+  if (as_json) {
+    nlohmann::json j = {{"path", e.path},
+                        {"file", a.of_file},
+                        {"size", e.size},
+                        {"bytes_in_file", stored},
+                        {"attributes", e.attributes},
+                        {"element_type", e.array.element_type},
+                        {"extents", e.array.extents}};
+    if (chunks)
+      j["chunks"] = {
+          {"extents", chunks->extents}, {"number", chunks->table.size()}, {"present", present}, {"filters", filters}};
+    else
+      j["offset"] = a.in_place->offset;
+    print(j);
+    return success;
+  }
+  std::cout << "path      " << printable(e.path) << "\n"
+            << "holds     " << describe(e) << "\n"
+            << "size      " << e.size << " bytes (" << human_bytes(static_cast<double>(e.size)) << ")\n"
+            << "bytes in  " << printable(a.of_file);
+  if (chunks) {
+    std::cout << " (" << stored << ", " << present << " of " << chunks->table.size() << " chunks of "
+              << shape_text({chunks->extents.begin(), chunks->extents.end()});
+    for (const std::string& f : filters) std::cout << ", " << f;
+    std::cout << ")";
+  } else if (a.in_place->offset != 0) {
+    std::cout << " (from byte " << a.in_place->offset << " on)";
+  }
+  std::cout << "\n";
+  for (const auto& [key, value] : e.attributes)
+    std::cout << "attribute " << printable(key) << " = " << printable(value) << "\n";
+  return success;
+}
+
 int run_stat(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
   line.option()("json", "for programs");
   line.positional("PATH");
   if (!line.parse(arguments)) return success;
   const std::string path = line.required("PATH");
+  if (plain_path(path)) return print_in_place(open_to_read(line, path), line.has("json"));
   const located l = line.locate(path);
   const storage::entry e = l.store.core()->metadata().lookup(l.path);
   if (line.has("json")) {
@@ -90,6 +160,9 @@ int run_stat(const command& self, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const command stat{"stat", "stat [options] PATH", "Tells what is known of a file or folder.", run_stat};
+const command stat{"stat", "stat [options] PATH",
+                   "Tells what is known of a file or folder in a store, or of an array that can be used in place:\n"
+                   "./a.npy, ./run.h5/g/x, file:/data/run.h5/g/x.",
+                   run_stat};
 
 }  // namespace ooc::tool

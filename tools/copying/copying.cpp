@@ -41,7 +41,7 @@ class argument_reader {
 
   /// `option`: that names the store of paths without a URL, where it is given.
   named read(const std::string& argument, const std::string& option, bool wildcards) {
-    if (const auto path = plain_path(argument)) return {host_, {*path}, true};
+    if (const auto path = path_of_host(argument)) return {host_, {*path}, true};
     const located l = line_.locate(argument, option);
     auto& tree = trees_[l.store.core().get()];
     if (!tree) tree = tree_of_store(l.store, line_);
@@ -50,14 +50,9 @@ class argument_reader {
   }
 
  private:
-  std::optional<std::string> plain_path(const std::string& argument) const {
-    if (argument.starts_with("file:")) return argument.substr(5);
-    if (is_url(argument)) return std::nullopt;
-    // No path of a store has such a component.
-    const bool relative =
-        argument == "." || argument == ".." || argument.starts_with("./") || argument.starts_with("../");
-    if (relative || rest_is_plain_ || argument == "-") return argument;
-    return std::nullopt;
+  std::optional<std::string> path_of_host(const std::string& argument) const {
+    if (auto path = plain_path(argument)) return path;
+    return !is_url(argument) && (rest_is_plain_ || argument == "-") ? std::optional(argument) : std::nullopt;
   }
 
   const command_line& line_;

@@ -50,7 +50,7 @@ std::vector<std::byte> half(const std::string& text) {
   return bytes_of(static_cast<std::uint16_t>(sign | ((field << 10) + units)));
 }
 
-std::vector<std::byte> element_of(const std::string& text, const std::string& type, std::size_t size) {
+std::vector<std::byte> filling_element(const std::string& text, const std::string& type, std::size_t size) {
   const char kind = type.empty() ? 'u' : type[0];
   std::vector<std::byte> e;
   if (kind == 'f' && size == 2) return half(text);
@@ -80,7 +80,7 @@ void add_salvage_option(command_line& line) {
 
 salvage::salvage(const std::string& value, const storage::array_description& array) : value_(value) {
   const bool plain = array.extents.empty();
-  element_ = element_of(value, plain ? "u1" : array.element_type, plain ? 1 : array.element_size);
+  element_ = filling_element(value, plain ? "u1" : array.element_type, plain ? 1 : array.element_size);
   if (element_.empty())
     throw usage_mistake("--salvage: '" + value + "' is no " + (plain ? "byte (0 to 255)" : array.element_type));
 }

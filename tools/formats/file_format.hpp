@@ -50,15 +50,20 @@ inline void require_written_format(const command_line& line, const std::string& 
                       "which --format raw writes under any name");
 }
 
-/// The same of a file that is there: one of an unknown ending that is not said to be raw is HDF5 where it has the
-/// signature (MATLAB's .mat, PyTables, Keras).
+/// Whether a file can be read and begins as those of HDF5 do.
+inline bool has_hdf5_signature(const std::string& file) {
+  const storage::file_descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  return opened && hdf5_superblock(opened.get());
+}
+
+/// As format_of(), of a file that is there: one of an unknown ending that is not said to be raw is HDF5 where it has
+/// the signature (MATLAB's .mat, PyTables, Keras).
 inline file_format format_of_input(const command_line& line, const std::string& file) {
   const file_format f = format_of(line, file);
   const bool said = line.has("format") || line.has("type") || line.has("shape");
   std::error_code ec;
   if (f != file_format::raw || said || !std::filesystem::is_regular_file(file, ec)) return f;
-  const storage::file_descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  return opened && hdf5_superblock(opened.get()) ? file_format::hdf5 : f;
+  return has_hdf5_signature(file) ? file_format::hdf5 : f;
 }
 
 }  // namespace ooc::tool

@@ -306,17 +306,24 @@ void hdf5_input::read(const storage::index& lower, const storage::index& upper, 
     else
       std::copy(m.fill.begin(), m.fill.end(), out.begin() + static_cast<std::ptrdiff_t>(at));
   for (const slab& b : blocks_without(m.lost, lower, upper)) {
-    std::vector<hsize_t> extents, start;
+    std::vector<hsize_t> extents, first;
     storage::index last;
     for (std::size_t d = 0; d < lower.size(); ++d) {
       extents.push_back(upper[d] - lower[d]);
-      start.push_back(b.start[d] - lower[d]);
+      first.push_back(b.start[d] - lower[d]);
       last.push_back(b.start[d] + b.block[d]);
     }
     const handle memory(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr), H5Sclose);
-    H5Sselect_hyperslab(memory, H5S_SELECT_SET, start.data(), nullptr, b.block.data(), nullptr);
+    H5Sselect_hyperslab(memory, H5S_SELECT_SET, first.data(), nullptr, b.block.data(), nullptr);
     read({b.start.begin(), b.start.end()}, last, memory);
   }
+}
+
+hdf5_place hdf5_in_place(const std::string& file, const hdf5_input& in) {
+  const detail::hdf5::opened_dataset opened(file, in.dataset());
+  detail::hdf5::dataset_place at(opened.dataset, file, in.dataset(), false);
+  at.require(in.array().element_type, in.array().element_size);
+  return {std::move(at.path), std::move(at.contents)};
 }
 
 struct hdf5_output::impl {

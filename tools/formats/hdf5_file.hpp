@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "oocarray/detail/chunk_memory.hpp"
+#include "oocarray/open_file.hpp"
 #include "storage/layout/box_requests.hpp"
 
 namespace ooc::tool {
@@ -55,6 +56,15 @@ class hdf5_input {
   struct impl;
   std::unique_ptr<impl> impl_;
 };
+
+/// Where the elements of a dataset lie, for who reads them past libhdf5.
+struct hdf5_place {
+  std::string path;  ///< of the file that has them
+  file_contents contents;
+};
+/// Throws usage_error, with the remedy, where they cannot be used there, or are not of the type that `in` has, which
+/// libhdf5 would convert them to.
+hdf5_place hdf5_in_place(const std::string& file, const hdf5_input& in);
 
 /// The datasets of a file with the folders that they are in, but for dimensions of NetCDF-4 that have no values. Throws
 /// as hdf5_input does.

@@ -126,19 +126,6 @@ bool is_long_double(hid_t type) {
 
 void be_quiet() { H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); }
 
-std::string last_error() {
-  std::string text;
-  H5Ewalk2(
-      H5E_DEFAULT, H5E_WALK_UPWARD,
-      [](unsigned, const H5E_error2_t* e, void* out) -> herr_t {
-        auto& said = *static_cast<std::string*>(out);
-        if (said.empty() && e->desc) said = e->desc;
-        return 0;
-      },
-      &text);
-  return text.empty() ? "libhdf5 does not say why" : text;
-}
-
 element_type element_of(hid_t type, const std::string& what) {
   const std::size_t size = H5Tget_size(type);
   const auto named = [&](std::string prefix, handle in_memory) {

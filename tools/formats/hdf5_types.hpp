@@ -5,36 +5,17 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
+
+#include "oocarray/hdf5.hpp"
 
 namespace ooc::tool::hdf5 {
 
-/// Closes what libhdf5 has opened.
-class handle {
- public:
-  handle() = default;
-  handle(hid_t id, herr_t (*close)(hid_t)) : id_(id), close_(close) {}
-  handle(handle&& o) noexcept : id_(std::exchange(o.id_, -1)), close_(o.close_) {}
-  handle& operator=(handle&& o) noexcept {
-    std::swap(id_, o.id_);
-    std::swap(close_, o.close_);
-    return *this;
-  }
-  ~handle() { reset(); }
-  herr_t reset() { return id_ >= 0 ? close_(std::exchange(id_, -1)) : 0; }
-  operator hid_t() const { return id_; }
-  explicit operator bool() const { return id_ >= 0; }
-
- private:
-  hid_t id_ = -1;
-  herr_t (*close_)(hid_t) = nullptr;
-};
+using ooc::detail::hdf5::handle;
+using ooc::detail::hdf5::last_error;
 
 /// libhdf5 keeps its messages to itself; they come out of last_error().  For each thread that calls
 /// it.
 void be_quiet();
-/// The last error of libhdf5, in the words of its innermost function.
-std::string last_error();
 
 struct element_type {
   std::string name;              ///< as in element_type.hpp

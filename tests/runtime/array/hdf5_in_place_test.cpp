@@ -1,17 +1,17 @@
-// A contiguous dataset of HDF5 as a raw file in place, as open_file.hpp says.
+// Datasets of HDF5 in place are what libhdf5 reads of them.
 
-#include <hdf5.h>
 #include <sys/stat.h>
 
 #include <catch2/catch.hpp>
+#include <complex>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "oocarray/open_file.hpp"
+#include "oocarray/hdf5.hpp"
+#include "support/random_seed.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test_arrays.hpp"
 
@@ -20,82 +20,11 @@ using namespace ooc::testing;
 
 namespace {
 
-// --- what open_file.hpp refers to
-
-struct place {
-  std::string path;
-  std::uint64_t offset;
-  file_identity which;
-};
-
-/// Where the elements of a dataset of doubles begin; nothing where they do not lie in a file as they are.
-std::optional<place> place_of_doubles(const char* path, const char* name) {
-  const hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
-  const hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT);
-  const hid_t holder = H5Iget_file_id(dataset), access = H5Fget_access_plist(holder);
-  const hid_t made = H5Dget_create_plist(dataset), type = H5Dget_type(dataset);
-  const bool as_they_are = H5Pget_driver(access) == H5FD_SEC2 && H5Pget_layout(made) == H5D_CONTIGUOUS &&
-                           H5Pget_external_count(made) == 0 && H5Tequal(type, H5T_NATIVE_DOUBLE) > 0;
-  H5D_space_status_t written = H5D_SPACE_STATUS_ERROR;
-  H5Dget_space_status(dataset, &written);
-  place p{.path = std::string(static_cast<std::size_t>(H5Fget_name(dataset, nullptr, 0)), '\0'),
-          .offset = H5Dget_offset(dataset),  // of nothing: a number, where the file has a user block
-          .which = {}};
-  H5Fget_name(dataset, p.path.data(), p.path.size() + 1);
-  void* descriptor = nullptr;
-  struct stat is {};
-  if (H5Fget_vfd_handle(holder, H5P_DEFAULT, &descriptor) >= 0 && ::fstat(*static_cast<int*>(descriptor), &is) == 0)
-    p.which = {is.st_dev, is.st_ino};
-  H5Tclose(type);
-  H5Pclose(made);
-  H5Pclose(access);
-  H5Fclose(holder);
-  H5Dclose(dataset);
-  H5Fclose(file);
-  if (!as_they_are || written != H5D_SPACE_STATUS_ALLOCATED) return {};
-  return p;
-}
-
-/// Where the chunks of a two-dimensional dataset of doubles lie; nothing where they are not stored so, or packed by
-/// other filters.  The user block, if any, is to be added to the places that libhdf5 before 1.14 gives.
-std::optional<file_chunks> chunks_of_doubles(hid_t dataset, const char* name) {
-  const hid_t made = H5Dget_create_plist(dataset), type = H5Dget_type(dataset), space = H5Dget_space(dataset);
-  file_chunks c{.dataset = name, .extents = {}, .filters = {}, .table = {}, .fill = {}};
-  bool known = H5Pget_layout(made) == H5D_CHUNKED && H5Tequal(type, H5T_NATIVE_DOUBLE) > 0;
-  for (int i = 0; i < H5Pget_nfilters(made); ++i) {
-    unsigned flags = 0, config = 0;
-    std::size_t values = 0;
-    const H5Z_filter_t f =
-        H5Pget_filter2(made, static_cast<unsigned>(i), &flags, &values, nullptr, 0, nullptr, &config);
-    known &= f == H5Z_FILTER_DEFLATE || f == H5Z_FILTER_SHUFFLE || f == H5Z_FILTER_FLETCHER32;
-    c.filters.push_back(f == H5Z_FILTER_DEFLATE   ? chunk_filter::deflate
-                        : f == H5Z_FILTER_SHUFFLE ? chunk_filter::shuffle
-                                                  : chunk_filter::fletcher32);
-  }
-  hsize_t extents[2] = {}, chunk[2] = {1, 1};
-  H5Sget_simple_extent_dims(space, extents, nullptr);
-  if (known) H5Pget_chunk(made, 2, chunk);
-  c.extents = {chunk[0], chunk[1]};
-  for (hsize_t i = 0; known && i < extents[0]; i += chunk[0])
-    for (hsize_t j = 0; j < extents[1]; j += chunk[1]) {
-      const hsize_t first[] = {i, j};
-      unsigned mask = 0;
-      haddr_t at = 0;
-      hsize_t bytes = 0;
-      H5Dget_chunk_info_by_coord(dataset, first, &mask, &at, &bytes);
-      c.table.push_back(bytes == 0 ? file_chunk{} : file_chunk{at, static_cast<std::uint32_t>(bytes), mask});
-    }
-  c.fill.resize(sizeof(double));
-  H5Pget_fill_value(made, type, c.fill.data());
-  H5Sclose(space);
-  H5Tclose(type);
-  H5Pclose(made);
-  return known ? std::optional(c) : std::nullopt;
-}
-
-// ---
-
 constexpr hsize_t rows = 300, columns = 400;
+
+struct pointer_sized {
+  unsigned char bytes[sizeof(char*)];
+};
 
 void write_dataset(hid_t file, const char* name, hid_t type, hid_t made, const std::vector<double>& values) {
   const hsize_t extents[] = {rows, columns};
@@ -135,17 +64,17 @@ TEST_CASE("a contiguous dataset of HDF5 is read and written in place, behind a u
   H5Fclose(file);
   H5Pclose(chunked);
   H5Pclose(made);
-  for (const char* other : {"chunks", "swapped", "empty"}) {
-    INFO(other);
-    CHECK_FALSE(place_of_doubles(path.c_str(), other));
-  }
-
-  const auto run = place_of_doubles(path.c_str(), "run");
-  REQUIRE(run);
   {
     runtime rt{{.memory = 512 << 10}};  // half of the dataset
-    auto a = open_file<double, 2>(rt, run->path, open,
-                                  {.extents = {rows, columns}, .offset = run->offset, .read_from = run->which});
+    const auto used = [&](const char* name) { return open_hdf5<double, 2>(rt, path, name, open); };
+    CHECK_THROWS_WITH(used("chunks"), Catch::Contains("'chunks': is stored in chunks, which are only read in place"));
+    CHECK_THROWS_WITH(used("swapped"), Catch::Contains("not of the type f8") && Catch::Contains("import it"));
+    CHECK_THROWS_WITH(used("empty"), Catch::Contains("nothing was written to it"));
+    CHECK_THROWS_WITH(used("none"), Catch::Contains("has no dataset 'none'"));
+    CHECK_THROWS_WITH((open_hdf5<float, 2>(rt, path, "run", open)), Catch::Contains("not of the type f4"));
+    CHECK_THROWS_WITH((open_hdf5<double, 3>(rt, path, "run", open)), Catch::Contains("2"));
+    CHECK_THROWS_WITH((open_hdf5<double, 2>(rt, path + "x", "run", open)), Catch::Contains("c.h5x"));
+    auto a = used("run");
     CHECK(std::equal(a.begin(), a.end(), values.begin()));
     a[299][399] = -1;
   }
@@ -163,13 +92,10 @@ TEST_CASE("a dataset that a link leads to is used in the file that holds it") {
     if (path == name("e.h5")) REQUIRE(H5Lcreate_external("g.h5", "/run", file, "far", H5P_DEFAULT, H5P_DEFAULT) >= 0);
     H5Fclose(file);
   }
-  const auto far = place_of_doubles(name("e.h5").c_str(), "far");
-  REQUIRE(far);
-  CHECK(std::filesystem::equivalent(far->path, name("g.h5")));
   runtime rt{{.memory = 512 << 10}};
   {
-    auto a = open_file<double, 2>(rt, far->path, open,
-                                  {.extents = {rows, columns}, .offset = far->offset, .read_from = far->which});
+    auto a = open_hdf5<double, 2>(rt, name("e.h5"), "far", open);
+    CHECK(std::filesystem::equivalent(a.path(), name("g.h5")));
     CHECK(a[0][0] == 1.0);
     a[0][0] = 2.0;
   }
@@ -195,47 +121,120 @@ TEST_CASE("a file that has taken the place of the one that was read is refused")
 TEST_CASE("a dataset in packed chunks is read in place, in half of its memory, and only read") {
   const temporary_folder folder;
   const std::string path = (folder.path() / "p.h5").string();
+  std::mt19937_64 g(random_seed("chunks of HDF5"));
   std::vector<double> values(rows * columns);
-  std::iota(values.begin(), values.end(), 0.5);
-  const hid_t packed = H5Pcreate(H5P_DATASET_CREATE), foreign = H5Pcreate(H5P_DATASET_CREATE);
-  const hsize_t chunk[] = {32, 90};
-  for (const hid_t p : {packed, foreign}) H5Pset_chunk(p, 2, chunk);
-  H5Pset_shuffle(packed);
-  H5Pset_deflate(packed, 4);
-  H5Pset_fletcher32(packed);
-  H5Pset_nbit(foreign);
-  hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-  write_dataset(file, "packed", H5T_IEEE_F64LE, packed, values);
-  write_dataset(file, "foreign", H5T_IEEE_F64LE, foreign, values);
-  H5Fclose(file);
-  H5Pclose(packed);
-  H5Pclose(foreign);
-  file = H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
-  std::optional<file_chunks> chunks[2];
-  for (int i = 0; i < 2; ++i) {
-    const char* const name = i == 0 ? "packed" : "foreign";
-    const hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT);
-    chunks[i] = chunks_of_doubles(dataset, name);
-    H5Dclose(dataset);
+  for (double& v : values) v = static_cast<double>(between(g, 0, 1000));
+  struct way {
+    const char* name;
+    herr_t (*set)(hid_t);
+  };
+  const way ways[] = {
+      {"plain", [](hid_t) -> herr_t { return 0; }},
+      {"deflate", [](hid_t p) { return H5Pset_deflate(p, 4); }},
+      {"all",
+       [](hid_t p) {
+         return std::min({H5Pset_shuffle(p), H5Pset_deflate(p, 1), H5Pset_fletcher32(p)});
+       }},
+      {"n-bit", [](hid_t p) { return std::min(H5Pset_nbit(p), H5Pset_deflate(p, 1)); }},
+      {"scale-offset", [](hid_t p) { return H5Pset_scaleoffset(p, H5Z_SO_FLOAT_DSCALE, 2); }},
+      {"partial",
+       [](hid_t p) {
+         return std::min(H5Pset_deflate(p, 1), H5Pset_chunk_opts(p, H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS));
+       }},
+      {"half", [](hid_t p) { return H5Pset_deflate(p, 1); }},
+      {"foreign", [](hid_t p) { return H5Pset_filter(p, 300, H5Z_FLAG_OPTIONAL, 0, nullptr); }},
+  };
+  const hsize_t user_block = between(g, 0, 1) * 1024, chunk[] = {between(g, 1, 100), between(g, 1, 200)};
+  CAPTURE(user_block, chunk[0], chunk[1]);
+  const hid_t made = H5Pcreate(H5P_FILE_CREATE);
+  H5Pset_userblock(made, user_block);
+  const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, made, H5P_DEFAULT);
+  const double missing = -4;
+  for (const way& w : ways) {
+    const hid_t packed = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_chunk(packed, 2, chunk);
+    H5Pset_fill_value(packed, H5T_NATIVE_DOUBLE, &missing);
+    REQUIRE(w.set(packed) >= 0);
+    const bool half = std::string(w.name) == "half";  // only its first column is written
+    write_dataset(file, w.name, H5T_IEEE_F64LE, packed, half ? std::vector<double>() : values);
+    if (half) {
+      const hid_t dataset = H5Dopen2(file, w.name, H5P_DEFAULT), space = H5Dget_space(dataset);
+      const hsize_t first[] = {0, 0}, column[] = {rows, 1};
+      H5Sselect_hyperslab(space, H5S_SELECT_SET, first, nullptr, column, nullptr);
+      const hid_t memory = H5Screate_simple(2, column, nullptr);
+      REQUIRE(H5Dwrite(dataset, H5T_NATIVE_DOUBLE, memory, space, H5P_DEFAULT, values.data()) >= 0);
+      H5Sclose(memory);
+      H5Sclose(space);
+      H5Dclose(dataset);
+    }
+    H5Pclose(packed);
   }
   H5Fclose(file);
-  REQUIRE(chunks[0]);
-  CHECK_FALSE(chunks[1]);
-
+  H5Pclose(made);
   runtime rt{{.memory = 480 << 10}};
-  const file_contents contents{.extents = {rows, columns}, .chunks = chunks[0]};
-  {
-    auto a = open_file<double, 2>(rt, path, open_read_only, contents);
-    CHECK(std::equal(a.begin(), a.end(), values.begin()));
+  for (const way& w : ways) {
+    INFO(w.name);
+    if (std::string(w.name) == "foreign") {
+      CHECK_THROWS_WITH((open_hdf5<double, 2>(rt, path, w.name, open_read_only)),
+                        Catch::Contains("the filter '300'") && Catch::Contains("import it"));
+      continue;
+    }
+    const std::vector<double> there = read_dataset(path, w.name);
+    auto a = open_hdf5<double, 2>(rt, path, w.name, open_read_only);
+    CHECK(std::equal(a.begin(), a.end(), there.begin()));
   }
-  CHECK_THROWS_WITH((open_file<double, 2>(rt, path, open, contents)),
-                    Catch::Contains("dataset 'packed'") && Catch::Contains("not written to"));
-  file_contents beyond = contents;
-  beyond.chunks->table.back().offset = std::filesystem::file_size(path) - 1;
-  CHECK_THROWS_WITH((open_file<double, 2>(rt, path, open_read_only, beyond)), Catch::Contains("dataset 'packed'") &&
-                                                                                  Catch::Contains("chunk [288, 360]") &&
-                                                                                  Catch::Contains("cut short"));
-  file_contents other = contents;
-  other.extents = {rows, columns + 90};
-  CHECK_THROWS_WITH((open_file<double, 2>(rt, path, open_read_only, other)), Catch::Contains("60 chunks"));
+}
+
+TEST_CASE("elements of a dataset are those of the type that the program says, or it is refused") {
+  const temporary_folder folder;
+  const std::string path = (folder.path() / "t.h5").string();
+  struct record {
+    double x;
+    std::int32_t n;
+    char text[4];
+  };
+  const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  const auto write = [&](const char* name, hid_t type, const void* values) {
+    const hsize_t n = 3;
+    const hid_t space = H5Screate_simple(1, &n, nullptr);
+    const hid_t dataset = H5Dcreate2(file, name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    REQUIRE(H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0);
+    H5Dclose(dataset);
+    H5Sclose(space);
+  };
+  const std::complex<double> numbers[] = {{1, 2}, {3, 4}, {5, 6}};
+  const hid_t complex = H5Tcreate(H5T_COMPOUND, 16);
+  H5Tinsert(complex, "r", 0, H5T_NATIVE_DOUBLE);
+  H5Tinsert(complex, "i", 8, H5T_NATIVE_DOUBLE);
+  write("complex", complex, numbers);
+  const record records[] = {{1.5, 1, "a"}, {2.5, 2, "b"}, {3.5, 3, "c"}};
+  const hid_t compound = H5Tcreate(H5T_COMPOUND, sizeof(record)), text = H5Tcopy(H5T_C_S1);
+  H5Tset_size(text, 4);
+  H5Tinsert(compound, "x", HOFFSET(record, x), H5T_NATIVE_DOUBLE);
+  H5Tinsert(compound, "n", HOFFSET(record, n), H5T_NATIVE_INT32);
+  H5Tinsert(compound, "text", HOFFSET(record, text), text);
+  write("records", compound, records);
+  const std::int8_t truths[] = {0, 1, 1};
+  const hid_t truth = H5Tenum_create(H5T_NATIVE_INT8);
+  for (std::int8_t v : {0, 1}) H5Tenum_insert(truth, v == 0 ? "FALSE" : "TRUE", &v);
+  write("truths", truth, truths);
+  const char* const texts[] = {"a", "bc", ""};
+  const hid_t variable = H5Tcopy(H5T_C_S1);
+  H5Tset_size(variable, H5T_VARIABLE);
+  write("texts", variable, texts);
+  for (const hid_t t : {complex, compound, text, truth, variable}) H5Tclose(t);
+  H5Fclose(file);
+
+  runtime rt{{.memory = 512 << 10}};
+  const auto first = open_hdf5<std::complex<double>, 1>(rt, path, "complex", open_read_only);
+  CHECK(std::equal(first.begin(), first.end(), std::begin(numbers)));
+  const auto second = open_hdf5<bool, 1>(rt, path, "truths", open_read_only);
+  CHECK((!second[0] && second[1] && second[2]));
+  const auto third = open_hdf5<record, 1>(rt, path, "records", open_read_only);
+  CHECK((third[2].x == 3.5 && third[2].n == 3 && third[2].text[0] == 'c'));
+  CHECK_THROWS_WITH((open_hdf5<double, 1>(rt, path, "complex", open_read_only)), Catch::Contains("not of the type f8"));
+  CHECK_THROWS_WITH((open_hdf5<std::complex<float>, 1>(rt, path, "records", open_read_only)),
+                    Catch::Contains("not of the type c8"));
+  CHECK_THROWS_WITH((open_hdf5<pointer_sized, 1>(rt, path, "texts", open_read_only)),
+                    Catch::Contains("'texts'") && Catch::Contains("not of the type"));
 }

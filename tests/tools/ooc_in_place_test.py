@@ -1,0 +1,89 @@
+"""`ooc picture`, `stat` and `export` of files that belong to no store, compared with h5py.  OOC_COMMAND is the command under test."""
+
+import json
+import os
+
+import h5py
+import numpy as np
+import pytest
+
+from ooc_shell import Shell
+
+
+@pytest.fixture
+def shell(tmp_path):
+    return Shell(str(tmp_path))
+
+
+def in_folder(shell, name):
+    return os.path.join(shell.folder, name)
+
+
+@pytest.fixture
+def values():
+    return np.arange(40 * 30 * 50, dtype="f4").reshape(40, 30, 50)
+
+
+@pytest.fixture
+def files(shell, values):
+    with h5py.File(in_folder(shell, "run.h5"), "w") as f:
+        f["g/plain"] = values
+        f["g/plain"].attrs["units"] = "K"
+        f.create_dataset("packed", data=values, chunks=(7, 8, 9), compression="gzip", shuffle=True, fillvalue=-1)
+        f["records"] = np.array([(1, 2.5), (3, 4.5)], [("n", "i4"), ("x", "f8")])
+        f["turned"] = values.astype(">f4")
+        f["scalar"] = 5.0
+    with h5py.File(in_folder(shell, "one.h5"), "w") as f:
+        f["only"] = values
+    np.save(in_folder(shell, "a.npy"), values)
+
+
+@pytest.mark.parametrize("name", ["run.h5/g/plain", "run.h5/packed", "one.h5", "a.npy", "one.h5/only"])
+def test_a_file_in_place_is_exported_as_one_of_a_store(shell, values, files, name):
+    shell.ok("export", f"./{name}", "out.npy", "--box", "3:20,:,5:45", "-q")
+    assert np.array_equal(np.load(in_folder(shell, "out.npy")), values[3:20, :, 5:45])
+    shell.ok("export", f"file:{in_folder(shell, name)}", "out.h5", "--dataset", "x", "-q")
+    with h5py.File(in_folder(shell, "out.h5")) as f:
+        assert np.array_equal(f["x"][...], values) and f["x"].attrs.get("units") == ("K" if "plain" in name else None)
+
+
+@pytest.mark.parametrize("name", ["run.h5/g/plain", "run.h5/packed", "a.npy"])
+def test_a_picture_of_a_file_in_place_is_that_of_the_array(shell, files, name):
+    if shell.run("picture", "--help").returncode:
+        pytest.skip("this ooc was built without libpng")
+    shell.ok("import", "a.npy", "a")
+    shell.ok("picture", f"./{name}", "one.png", "--slice", ":,3,5:45", "--size", "10")
+    shell.ok("picture", "a", "two.png", "--slice", ":,3,5:45", "--size", "10")
+    with open(in_folder(shell, "one.png"), "rb") as one, open(in_folder(shell, "two.png"), "rb") as two:
+        assert one.read() == two.read()
+
+
+def test_stat_says_how_a_file_in_place_is_stored(shell, files):
+    said = json.loads(shell.ok("stat", "--json", "./run.h5/packed"))
+    assert said["extents"] == [40, 30, 50] and said["element_type"] == "f4" and said["size"] == 240000
+    chunks = said["chunks"]
+    assert chunks == {"extents": [7, 8, 9], "number": 144, "present": 144, "filters": ["shuffle", "deflate"]}
+    with h5py.File(in_folder(shell, "run.h5")) as f:
+        assert said["bytes_in_file"] == f["packed"].id.get_storage_size()
+        assert json.loads(shell.ok("stat", "--json", "./run.h5/g/plain"))["offset"] == f["g/plain"].id.get_offset()
+    text = shell.ok("stat", "./run.h5/packed").decode()
+    assert "holds     f4 40x30x50" in text and "144 of 144 chunks of 7x8x9, shuffle, deflate" in text
+    assert b"attribute units = K" in shell.ok("stat", "./run.h5/g/plain")
+    assert b"f4 40x30x50" in shell.ok("stat", "./a.npy")
+    assert b"f8 1" in shell.ok("stat", "./run.h5/scalar")
+
+
+def test_records_keep_their_fields(shell, files):
+    shell.ok("export", "./run.h5/records", "out.npy", "-q")
+    assert np.load(in_folder(shell, "out.npy")).tolist() == [(1, 2.5), (3, 4.5)]
+
+
+def test_what_cannot_be_used_in_place_is_refused_with_the_remedy(shell, files):
+    shell.refused("stat", "./run.h5", names=["several datasets", "g/plain"])
+    shell.refused("picture", "./run.h5/turned", "x.png", names=["turned", "import it"])
+    shell.refused("export", "./run.h5/none", "x.npy", names=["none"])
+    shell.refused("stat", "./missing.h5", names=["missing.h5"])
+    with open(in_folder(shell, "raw.bin"), "wb") as f:
+        f.write(bytes(100))
+    shell.refused("stat", "./raw.bin", names=["raw.bin", "--type"])
+    shell.refused("stat", "./a.npy/x", names=["a.npy", "no file of HDF5"])

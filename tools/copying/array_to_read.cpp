@@ -1,0 +1,68 @@
+#include "copying/array_to_read.hpp"
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/named_path.hpp"
+#include "formats/file_format.hpp"
+#include "formats/hdf5_file.hpp"
+#include "oocarray/detail/chunk_memory.hpp"
+#include "oocarray/error.hpp"
+#include "storage/layout/element_description.hpp"
+
+namespace ooc::tool {
+
+namespace {
+
+/// "run.h5/g/x" is the dataset "g/x" of "run.h5".
+std::pair<std::string, std::string> file_and_dataset(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::string dataset;
+  for (fs::path at = path; !at.empty() && at != at.root_path(); at = at.parent_path()) {
+    std::error_code ignored;
+    if (fs::is_regular_file(at, ignored)) return {at.string(), dataset};
+    dataset = at.filename().string() + (dataset.empty() ? "" : "/" + dataset);
+  }
+  throw usage_error({ENOENT, std::generic_category()}, "'" + path + "'");
+}
+
+array_to_read opened(const std::string& file, std::string name, const std::string& type, std::uint32_t element_size,
+                     file_contents contents) {
+  const auto s = detail::store_in_place(
+      {file, false, false, type, element_size, 0, contents, detail::available_memory().bytes / 2});
+  array_to_read a{s, s.core()->open(detail::path_in_place(file), storage::open_mode::read), std::move(contents), file};
+  a.file.meta.path = std::move(name);
+  return a;
+}
+
+}  // namespace
+
+array_to_read open_to_read(const command_line& line, const std::string& argument) {
+  const auto path = plain_path(argument);
+  if (!path) {
+    const located l = line.locate(argument);
+    return {l.store, l.store.core()->open(l.path, storage::open_mode::read), {}, {}};
+  }
+  const auto [file, dataset] = file_and_dataset(*path);
+  if (has_hdf5_signature(file)) {
+    const hdf5_input in(file, dataset);
+    hdf5_place place = hdf5_in_place(file, in);
+    array_to_read a = opened(place.path, file + "/" + in.dataset(), in.array().element_type, in.array().element_size,
+                             std::move(place.contents));
+    a.file.meta.attributes = in.attributes();
+    if (!in.description().empty()) a.file.meta.attributes[storage::dtype_attribute] = in.description();
+    a.file.meta.fill = in.fill();
+    return a;
+  }
+  if (!dataset.empty())
+    throw usage_error({ENOTDIR, std::generic_category()}, "'" + *path + "': '" + file + "' is no file of HDF5");
+  if (!file.ends_with(".npy"))
+    throw usage_error(errc::invalid_request,
+                      "'" + file +
+                          "' does not say what its bytes are, as .npy files and those of HDF5 do; "
+                          "`ooc import` takes raw files with --type and --shape, and .npz files");
+  return opened(file, file, "", 0, {});
+}
+
+}  // namespace ooc::tool
