@@ -19,7 +19,7 @@ endif()
 # The code of tests is compiled with less effort than what they test: tests/CMakeLists.txt sets OOCARRAY_TEST_CODE for
 # all of its targets.  `scripts/test --fast` also leaves UBSan out of it, which halves that part of the build.
 set(OOCARRAY_TEST_CODE_OPTIONS -O1 CACHE STRING "Compiler options for the code of tests")
-option(OOCARRAY_TEST_FAST "Tests of fewer element types, boxes and numbers of servers, as .ci/run has time for" OFF)
+option(OOCARRAY_TEST_FAST "Tests of fewer element types, boxes, processors and numbers of servers, as .ci/run has time for" OFF)
 define_property(TARGET PROPERTY OOCARRAY_TEST_CODE INITIALIZE_FROM_VARIABLE OOCARRAY_TEST_CODE)
 target_compile_options(oocarray_options INTERFACE
   "$<$<BOOL:$<TARGET_PROPERTY:OOCARRAY_TEST_CODE>>:${OOCARRAY_TEST_CODE_OPTIONS}>")

@@ -176,7 +176,8 @@ class multiply_call {
     const double rows = static_cast<double>(rows_.size()), depth = static_cast<double>(facts_.depth),
                  columns = static_cast<double>(facts_.columns);
     const double memory = static_cast<double>(done_.memory / size_);
-    const double once = rows * depth + (b_.array ? depth * columns : 0) + (c_.array ? rows * columns : 0);
+    const double of_b = b_.array ? static_cast<double>(elements_read_of_b() / plan_.passes_b) : 0;  // ranks share b
+    const double once = rows * depth + of_b + (c_.array ? rows * columns : 0);
     const double often = b_.array && c_.array ? 2 * rows * depth * columns / std::sqrt(memory) : 0;
     return static_cast<std::uint64_t>(std::max(once, often)) * size_;
   }

@@ -2,7 +2,7 @@
 //
 // A program that sweeps over somewhat more than the memory has each block evicted shortly before it comes back to
 // it.  It had better keep some blocks, and let go of those that it has just left.  So passes are counted here: in a
-// pass each block comes in once, and the next one begins with the same block.  When two passes (policy_numbers.hpp)
+// pass each block comes in once, and the next one begins with the same block.  When three passes (policy_numbers.hpp)
 // over as many blocks have gone by, the sweep repeats.
 //
 // The blocks that stay in memory are then no longer seen, and nothing can be told from the order of the rest.  But it

@@ -144,7 +144,7 @@ TEST_CASE("a dataset in packed chunks is read in place, in half of its memory, a
       {"half", [](hid_t p) { return H5Pset_deflate(p, 1); }},
       {"foreign", [](hid_t p) { return H5Pset_filter(p, 300, H5Z_FLAG_OPTIONAL, 0, nullptr); }},
   };
-  const hsize_t user_block = between(g, 0, 1) * 1024, chunk[] = {between(g, 1, 100), between(g, 1, 200)};
+  const hsize_t user_block = between(g, 0, 1) * 1024, chunk[] = {between(g, 1, 60), between(g, 1, 90)};
   CAPTURE(user_block, chunk[0], chunk[1]);
   const hid_t made = H5Pcreate(H5P_FILE_CREATE);
   H5Pset_userblock(made, user_block);

@@ -137,14 +137,14 @@ TEST_CASE("a sweep that repeats as long as fewer blocks come in") {
     for (int i = 0; i < n; ++i)
       for (block_index b = 0; b < blocks; ++b) r.came_in(b, 100, 100, ran += ns_of_pass / blocks);
   };
-  passes(2, 40, 400'000);
+  passes(3, 40, 400'000);
   passes(1, 1, 10'000);
   REQUIRE(r.repeats());
   passes(20, 10, 400'000);
   CHECK(r.repeats());
   passes(2, 80, 400'000);
   CHECK_FALSE(r.repeats());
-  passes(2, 40, 400'000);  // it takes longer now
+  passes(4, 40, 400'000);  // it takes longer now
   CHECK_FALSE(r.repeats());
   passes(3, 40, 400'000);
   CHECK(r.repeats());
@@ -157,7 +157,7 @@ TEST_CASE("a sweep that repeats does so no more where the program turns to somet
     for (int i = 0; i < n; ++i)
       for (block_index b = from; b < to; ++b) r.came_in(b, 100, 100, ran += 1000);
   };
-  passes(2, 0, 40);
+  passes(3, 0, 40);
   passes(1, 0, 1);
   REQUIRE(r.repeats());
   passes(5, 60, 80);  // as much time for as many blocks
