@@ -77,9 +77,6 @@ ROWS = {
     "zarr_written": Row(
         "nothing", 1.0, ["writer-zarr", "writer-tensorstore"], ["zarr", "tensorstore"], "a new Zarr array, Blosc with LZ4", "none"
     ),
-    "zarr_shards_written": Row(
-        "nothing", 1.0, ["writer-zarr", "writer-tensorstore"], ["zarr", "tensorstore"], "the same in shards of 512 x 1024", "none"
-    ),
     "csr": Row("sparse", 1.0, _memmap, ["scipy"], "a sparse matrix of SciPy's times a vector", "none"),
     "checkpoint": Row(
         "committed", 5.0, ["copied-npy"], [], "a tenth of an array changed, and a checkpoint of it", "commits=True, block=\"1MiB\", ooc.commit(a)"
@@ -198,10 +195,9 @@ LOOPS = {
 }
 VERSIONED = ("checkpoint", "checkpoint_beside_versions")
 CHUNKED = (256, 512)  #: of Zarr arrays
-SHARDS = (512, 1024)  #: of those with shards
 SPARSE = {"data": "f8", "indices": "i4", "indptr": "i4"}  #: the arrays of a sparse matrix
 PACKED = {"bands": 16, "tiles": 256}  #: datasets in chunks of 1 MiB, and the rows of each
-WRITES = {"multiply", "jacobi", "multiply_beside_dask", "zarr_written", "zarr_shards_written"}
+WRITES = {"multiply", "jacobi", "multiply_beside_dask", "zarr_written"}
 
 
 # --- the sides.  Each returns the seconds, and a digest of the result.
@@ -246,9 +242,8 @@ def ours(row: str, s: Dict[str, Any]) -> Dict[str, Any]:
         if row.startswith("packed"):
             with ooc.open_file(f"{s['dir']}/packed.h5", dataset="bands" if row == "packed_bands" else "tiles") as x:
                 said = _timed(row, lambda: columns(x, None, s) if row == "packed_columns" else ooc.sum(x))
-        elif row in ("zarr_written", "zarr_shards_written"):
-            shards = SHARDS if "shards" in row else None
-            z = ooc.create_zarr(_written(s), (s["n"], s["n"]), chunks=CHUNKED, shards=shards, codecs="blosc:lz4:5")
+        elif row == "zarr_written":
+            z = ooc.create_zarr(_written(s), (s["n"], s["n"]), chunks=CHUNKED, codecs="blosc:lz4:5")
             said = _timed(row, lambda: _write_bands(s["n"], 16, z.__setitem__), z.writeback)
             said["digest"] = _sample(z)
             z.close()
@@ -446,28 +441,24 @@ def _write_bands(n: int, step: int, write: Callable[[Any, Any], Any]) -> None:
 
 def writer(row: str, s: Dict[str, Any], how: str) -> Dict[str, Any]:
     n, path = s["n"], _written(s)
-    shards = SHARDS if "shards" in row else None
-    step = (shards or CHUNKED)[0]
     if how == "zarr":
         import zarr
         from zarr.codecs import BloscCodec
 
         codec = BloscCodec(cname="lz4", clevel=5, shuffle="shuffle")
-        z = zarr.create_array(path, shape=(n, n), dtype="f8", chunks=CHUNKED, shards=shards, compressors=codec)
+        z = zarr.create_array(path, shape=(n, n), dtype="f8", chunks=CHUNKED, compressors=codec)
         enter(s["group"])
-        return {**_timed(row, lambda: _write_bands(n, step, z.__setitem__)), "digest": _sample(z)}
+        return {**_timed(row, lambda: _write_bands(n, CHUNKED[0], z.__setitem__)), "digest": _sample(z)}
     import tensorstore
 
     blosc = {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 8}
     codecs = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "blosc", "configuration": blosc}]
-    if shards:
-        codecs = [{"name": "sharding_indexed", "configuration": {"chunk_shape": list(CHUNKED), "codecs": codecs}}]
-    grid = {"name": "regular", "configuration": {"chunk_shape": list(shards or CHUNKED)}}
+    grid = {"name": "regular", "configuration": {"chunk_shape": list(CHUNKED)}}
     described = {"shape": [n, n], "data_type": "float64", "chunk_grid": grid, "codecs": codecs}
     spec = {"driver": "zarr3", "kvstore": {"driver": "file", "path": path}, "metadata": described}
     t = tensorstore.open(spec, create=True).result()
     enter(s["group"])
-    return {**_timed(row, lambda: _write_bands(n, step, lambda at, values: t[at].write(values).result())), "digest": _sample(t)}
+    return {**_timed(row, lambda: _write_bands(n, CHUNKED[0], lambda at, values: t[at].write(values).result())), "digest": _sample(t)}
 
 
 def _changes(n: int) -> Iterator[Tuple[slice, np.ndarray]]:
@@ -604,7 +595,7 @@ def make_sparse(s: Dict[str, Any]) -> Dict[str, Any]:
         store = ooc.open_store(s["store"])
         parts = [store.create(name, n if name != "indptr" else rows + 1, dtype) for name, dtype in SPARSE.items()]
         parts[2][...] = begins
-        begins.tofile(f"{s['dir']}/indptr.raw")
+        begins.astype(SPARSE["indptr"]).tofile(f"{s['dir']}/indptr.raw")
         with open(f"{s['dir']}/data.raw", "wb") as data, open(f"{s['dir']}/indices.raw", "wb") as indices:
             for first in range(0, n, 1 << 20):
                 count = min(1 << 20, n - first)
