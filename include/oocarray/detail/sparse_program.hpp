@@ -185,6 +185,8 @@ pass_statistics run_sparse_product(const sparse_arrays& a, const Row* first_row,
   if (a.row_count != 0 && (vectors == 0 || y.size() % a.row_count != 0 || x.size() % vectors != 0))
     refuse("y has " + std::to_string(y.size()) + " elements for " + std::to_string(a.row_count) + " rows, and x " +
            std::to_string(x.size()) + "; k vectors have k elements for each row, and for each column");
+  if (std::less<const T*>()(x.data(), y.data() + y.size()) && std::less<const T*>()(y.data(), x.data() + x.size()))
+    refuse("x and y overlap, and y is written while x is read; give y memory of its own");
   span_request r{.verb = "product with vectors", .options = options};
   r.rule = piece_rule::fixed;
   r.indices = true;

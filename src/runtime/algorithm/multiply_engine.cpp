@@ -51,6 +51,9 @@ class multiply_call {
     if (c.array && (c.array == a.array || c.array == b.array))
       call_.refuse("'" + c.array->facts().path + "' is a factor, and cannot be the product as well");
     if (c.array) call_.refuse_strangers(*c.array);
+    if (b.memory && c.memory && std::less<>()(b.memory, c.memory + c.rows * c.columns * size_) &&
+        std::less<>()(c.memory, b.memory + b.rows * b.columns * size_))
+      call_.refuse("x and y overlap, and y is written while x is read; give y memory of its own");
     for (const matrix_operand* m : {&a, &b})
       if (m->array && call_.ranks() > 1 && m->array->shared().ranks() != 1 &&
           m->array->shared().ranks() != call_.ranks())

@@ -16,8 +16,7 @@ struct policy_numbers {
   static policy_numbers now;
 
   // grain_choice
-  unsigned filled_for_whole =
-      4;  ///< a block that fills up counts 3, one that comes in grains -2; so many: whole blocks
+  unsigned filled_for_whole = 4;    ///< blocks come whole; one that fills up counts 3, one that comes in grains -2
   unsigned grains_among_whole = 4;  ///< then one block in so many comes in grains, to see
   unsigned hardly_touched = 8;      ///< blocks in a row that a sweep cannot have touched, and it is none
 

@@ -146,6 +146,9 @@ TEST_CASE("matrices that cannot be multiplied are refused by name, with the reme
   std::vector<double> x(31), y(20);
   CHECK_THROWS_WITH(multiply(a, x, y), Catch::Contains("x has 31 elements"));
   CHECK_THROWS_WITH(multiply(a, std::span<const double>(), std::span<double>()), Catch::Contains("x has 0 elements"));
+  std::vector<double> both(40);  // a is 20 by 30
+  CHECK_THROWS_WITH(multiply(a, std::span(both).first(30), std::span(both).last(20)),
+                    Catch::Contains("x and y overlap"));
   ooc_array<double, 2> s{rt, nodes.handle(), "s", create, {20, 30}, {.block = 4_KiB, .shared = true}};
   CHECK_THROWS_WITH(multiply(a, b, s), Catch::Contains("'s' is open together with other processes"));
 }

@@ -152,4 +152,9 @@ TEST_CASE("what is no sparse matrix is refused by name, with the place") {
   CHECK_THROWS_WITH(
       multiply(sparse_matrix{values, columns, stored(rt, nodes.handle(), "rows", of_rows)}, x, std::span(y).first(999)),
       Catch::Contains("y has 999 elements for 1000 rows"));
+  std::vector<double> both(1002, 1);
+  CHECK_THROWS_WITH(multiply(sparse_matrix{values, columns, stored(rt, nodes.handle(), "rows", of_rows)},
+                             std::span(both).first(3), std::span(both).last(1000)),
+                    Catch::Contains("x and y overlap"));
+  CHECK(both == std::vector<double>(1002, 1));
 }

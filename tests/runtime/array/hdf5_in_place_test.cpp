@@ -185,6 +185,38 @@ TEST_CASE("a dataset in packed chunks is read in place, in half of its memory, a
   }
 }
 
+TEST_CASE("a contiguous dataset that begins where memory cannot map it is read, and not written") {
+  const temporary_folder folder;
+  const std::string path = (folder.path() / "m.h5").string();
+  std::vector<double> values(rows * columns);
+  std::iota(values.begin(), values.end(), 0.5);
+  const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  std::vector<std::string> misaligned;
+  for (int i = 0; i < 8; ++i) {  // what lies between them is of all lengths
+    const hsize_t n = 3;
+    const std::string name = "v" + std::to_string(i);
+    const hid_t space = H5Screate_simple(1, &n, nullptr);
+    const hid_t bytes =
+        H5Dcreate2(file, ("b" + name).c_str(), H5T_NATIVE_UINT8, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    const std::uint8_t three[3] = {};
+    REQUIRE(H5Dwrite(bytes, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, three) >= 0);
+    H5Dclose(bytes);
+    H5Sclose(space);
+    write_dataset(file, name.c_str(), H5T_IEEE_F64LE, H5P_DEFAULT, values);
+    const hid_t dataset = H5Dopen2(file, name.c_str(), H5P_DEFAULT);
+    if (H5Dget_offset(dataset) % sizeof(double) != 0) misaligned.push_back(name);
+    H5Dclose(dataset);
+  }
+  H5Fclose(file);
+  REQUIRE_FALSE(misaligned.empty());
+  runtime rt{{.memory = 8 << 20}};
+  for (const std::string& name : misaligned) {
+    const auto a = open_hdf5<double, 2>(rt, path, name, open_read_only);
+    CHECK(std::equal(a.begin(), a.end(), values.begin()));
+  }
+  CHECK_THROWS_WITH((open_hdf5<double, 2>(rt, path, misaligned[0], open)), Catch::Contains("no multiple of 8"));
+}
+
 TEST_CASE("elements of a dataset are those of the type that the program says, or it is refused") {
   const temporary_folder folder;
   const std::string path = (folder.path() / "t.h5").string();
