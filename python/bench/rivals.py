@@ -77,6 +77,9 @@ ROWS = {
     "zarr_written": Row(
         "nothing", 1.0, ["writer-zarr", "writer-tensorstore"], ["zarr", "tensorstore"], "a new Zarr array, Blosc with LZ4", "none"
     ),
+    "zarr_shards_written": Row(
+        "nothing", 1.0, ["writer-zarr", "writer-tensorstore"], ["zarr", "tensorstore"], "the same in shards of 512 x 1024", "none"
+    ),
     "csr": Row("sparse", 1.0, _memmap, ["scipy"], "a sparse matrix of SciPy's times a vector", "none"),
     "checkpoint": Row(
         "committed", 5.0, ["copied-npy"], [], "a tenth of an array changed, and a checkpoint of it", "commits=True, block=\"1MiB\", ooc.commit(a)"
@@ -197,7 +200,8 @@ VERSIONED = ("checkpoint", "checkpoint_beside_versions")
 CHUNKED = (256, 512)  #: of Zarr arrays
 SPARSE = {"data": "f8", "indices": "i4", "indptr": "i4"}  #: the arrays of a sparse matrix
 PACKED = {"bands": 16, "tiles": 256}  #: datasets in chunks of 1 MiB, and the rows of each
-WRITES = {"multiply", "jacobi", "multiply_beside_dask", "zarr_written"}
+ZARR_WRITTEN = {"zarr_written": None, "zarr_shards_written": (512, 1024)}  # and what shards they have
+WRITES = {"multiply", "jacobi", "multiply_beside_dask", *ZARR_WRITTEN}
 
 
 # --- the sides.  Each returns the seconds, and a digest of the result.
@@ -242,8 +246,8 @@ def ours(row: str, s: Dict[str, Any]) -> Dict[str, Any]:
         if row.startswith("packed"):
             with ooc.open_file(f"{s['dir']}/packed.h5", dataset="bands" if row == "packed_bands" else "tiles") as x:
                 said = _timed(row, lambda: columns(x, None, s) if row == "packed_columns" else ooc.sum(x))
-        elif row == "zarr_written":
-            z = ooc.create_zarr(_written(s), (s["n"], s["n"]), chunks=CHUNKED, codecs="blosc:lz4:5")
+        elif row in ZARR_WRITTEN:
+            z = ooc.create_zarr(_written(s), (s["n"], s["n"]), chunks=CHUNKED, shards=ZARR_WRITTEN[row], codecs="blosc:lz4:5")
             said = _timed(row, lambda: _write_bands(s["n"], 16, z.__setitem__), z.writeback)
             said["digest"] = _sample(z)
             z.close()
@@ -440,25 +444,29 @@ def _write_bands(n: int, step: int, write: Callable[[Any, Any], Any]) -> None:
 
 
 def writer(row: str, s: Dict[str, Any], how: str) -> Dict[str, Any]:
-    n, path = s["n"], _written(s)
+    n, path, shards = s["n"], _written(s), ZARR_WRITTEN[row]
+    band = (shards or CHUNKED)[0]
     if how == "zarr":
         import zarr
         from zarr.codecs import BloscCodec
 
         codec = BloscCodec(cname="lz4", clevel=5, shuffle="shuffle")
-        z = zarr.create_array(path, shape=(n, n), dtype="f8", chunks=CHUNKED, compressors=codec)
+        z = zarr.create_array(path, shape=(n, n), dtype="f8", chunks=CHUNKED, shards=shards, compressors=codec)
         enter(s["group"])
-        return {**_timed(row, lambda: _write_bands(n, CHUNKED[0], z.__setitem__)), "digest": _sample(z)}
+        return {**_timed(row, lambda: _write_bands(n, band, z.__setitem__)), "digest": _sample(z)}
     import tensorstore
 
     blosc = {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 8}
     codecs = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "blosc", "configuration": blosc}]
-    grid = {"name": "regular", "configuration": {"chunk_shape": list(CHUNKED)}}
+    if shards:
+        sharding = {"chunk_shape": list(CHUNKED), "codecs": codecs, "index_location": "end"}
+        codecs = [{"name": "sharding_indexed", "configuration": sharding}]
+    grid = {"name": "regular", "configuration": {"chunk_shape": list(shards or CHUNKED)}}
     described = {"shape": [n, n], "data_type": "float64", "chunk_grid": grid, "codecs": codecs}
     spec = {"driver": "zarr3", "kvstore": {"driver": "file", "path": path}, "metadata": described}
     t = tensorstore.open(spec, create=True).result()
     enter(s["group"])
-    return {**_timed(row, lambda: _write_bands(n, CHUNKED[0], lambda at, values: t[at].write(values).result())), "digest": _sample(t)}
+    return {**_timed(row, lambda: _write_bands(n, band, lambda at, values: t[at].write(values).result())), "digest": _sample(t)}
 
 
 def _changes(n: int) -> Iterator[Tuple[slice, np.ndarray]]:

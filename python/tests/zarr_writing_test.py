@@ -241,3 +241,31 @@ sys.exit(0)
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
     with ooc.open_file(path) as a:
         assert np.all(a[3:40, 5:4000] == 7) and np.all(a[:3] == 0)
+
+
+def test_memory_stays_within_the_budget_however_much_is_packed(tmp_path):
+    """glibc before 2.38 loses the memory that Blosc takes."""
+    if "blosc" not in _core.chunk_filters():
+        pytest.skip("built without Blosc")
+    program = """
+import resource, sys
+import numpy as np
+import oocarray as ooc
+def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+with ooc.Runtime(memory="32MiB"):
+    n = 4096
+    row = np.cumsum(np.random.default_rng(4).integers(-3, 4, n)).astype("f8")
+    # As large as what the program takes and gives back: memory of that size is no mapping of its own then.
+    with ooc.create_zarr(sys.argv[1], (n, n), chunks=(128, 512), shards=(256, 1024), codecs="blosc:lz4:5") as z:
+        z[:16] = row + np.arange(16)[:, None]
+        before = peak()
+        for i in range(0, n, 32):
+            z[i : i + 32] = row + np.arange(i, i + 32)[:, None] // 3
+    print(before, peak())
+"""
+    said = subprocess.run(
+        [sys.executable, "-B", "-c", program, str(tmp_path / "a")], capture_output=True, text=True, timeout=60
+    )
+    assert said.returncode == 0, said.stderr
+    before, after = map(int, said.stdout.split())
+    assert after - before < 48, f"{after} MiB, and {before} before"

@@ -30,6 +30,7 @@ extern "C" {  // which its header leaves to C++
 
 #include "storage/chunked/big_endian.hpp"
 #include "storage/chunked/bitshuffle.hpp"
+#include "storage/chunked/blosc_memory.hpp"
 #include "storage/chunked/scale_offset.hpp"
 #include "storage/layout/crc32c.hpp"
 
@@ -110,6 +111,7 @@ std::string unpack_blosc(std::span<const std::byte>& bytes, std::span<std::byte>
   if (blosc_cbuffer_validate(bytes.data(), bytes.size(), &unpacked) != 0) return "is no whole buffer of Blosc";
   if (unpacked > to.size()) return "unpacks to more than a chunk (Blosc)";
   const int n = blosc_decompress_ctx(bytes.data(), to.data(), to.size(), 1);
+  note_blosc_call(unpacked);
   if (n < 0 || static_cast<std::size_t>(n) != unpacked) return "cannot be unpacked (Blosc)";
   bytes = to.first(unpacked);
   return "";

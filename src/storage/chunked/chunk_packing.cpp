@@ -19,6 +19,7 @@
 #include <memory>
 #include <vector>
 
+#include "storage/chunked/blosc_memory.hpp"
 #include "storage/chunked/chunk_filters.hpp"
 #include "storage/layout/crc32c.hpp"
 
@@ -94,6 +95,7 @@ std::string pack_blosc(bytes_in& now, bytes_out next, const chunk_packing& how, 
   const int n = blosc_compress_ctx(how.level, static_cast<int>(how.blosc_shuffle),
                                    how.blosc_element != 0 ? how.blosc_element : element_size, now.size(), now.data(),
                                    next.data(), next.size(), how.blosc_codec.c_str(), how.blosc_block, 1);
+  note_blosc_call(now.size());
   if (n <= 0) return "cannot be packed (Blosc with '" + how.blosc_codec + "')";
   now = next.first(static_cast<std::size_t>(n));
   return "";
