@@ -179,9 +179,10 @@ struct part_of_case {
   void (*measure)(const options& o, json& out);
 };
 
-constexpr part_of_case parts[] = {{"sweep", measure_sweep},       {"wave", measure_wave},
-                                  {"passes", measure_passes},     {"sort", measure_sort},
-                                  {"multiply", measure_multiply}, {"factorise", measure_factorise}};
+constexpr part_of_case parts[] = {
+    {"sweep", measure_sweep}, {"wave", measure_wave},         {"passes", measure_passes},
+    {"sort", measure_sort},   {"multiply", measure_multiply}, {"factorise", measure_factorise},
+    {"fft", measure_fft}};
 
 }  // namespace
 
@@ -189,7 +190,7 @@ json run_algorithms(const options& o) {
   for (const std::string& name : o.only)
     if (std::none_of(std::begin(parts), std::end(parts), [&](const part_of_case& p) { return name == p.name; }))
       throw std::runtime_error("algorithms: --only " + name +
-                               ": expected sweep, wave, passes, sort, multiply or factorise");
+                               ": expected sweep, wave, passes, sort, multiply, factorise or fft");
   json out;
   out["capped"] = can_cap_memory();
   for (const part_of_case& p : parts)

@@ -3,6 +3,7 @@
 
 #include <complex>
 
+#include "oocarray/detail/eigen_lines.hpp"
 #include "oocarray/detail/factor_kernels.hpp"
 #include "oocarray/detail/product_kernel.hpp"
 
@@ -39,10 +40,18 @@ std::unique_ptr<detail::factor_kernel> factors(factor_method m, const std::strin
   });
 }
 
+std::unique_ptr<detail::line_kernel> lines(const std::string& type, bool inverse, double scale) {
+  using result = std::unique_ptr<detail::line_kernel>;
+  return with_element<result>(type, [&]<class T>(std::type_identity<T>) -> result {
+    return std::make_unique<detail::eigen_lines<T, typename Eigen::NumTraits<T>::Real>>(
+        inverse ? detail::fft_direction::inverse : detail::fft_direction::forward, scale);
+  });
+}
+
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const kernels* OOCARRAY_KERNELS() {
-  static const kernels all{&product, &factors};
+  static const kernels all{&product, &factors, &lines};
   return &all;
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "oocarray/detail/factor_engine.hpp"
+#include "oocarray/detail/fft_engine.hpp"
 #include "oocarray/detail/multiply_engine.hpp"
 
 namespace ooc::python {
@@ -21,6 +22,8 @@ struct kernels {
   /// `numbers`: one pivot (std::size_t) or tau (an element) for each column that is factorised.
   std::unique_ptr<detail::factor_kernel> (*factors)(factor_method m, const std::string& element_type,
                                                     std::span<std::byte> numbers);
+  /// Of Fourier transforms of such elements, real or complex.
+  std::unique_ptr<detail::line_kernel> (*lines)(const std::string& element_type, bool inverse, double scale);
 };
 
 /// Those for this processor.  Throws ooc::error where the module cannot be loaded.

@@ -1,4 +1,4 @@
-// Products and factorisations of matrices, through Eigen where the package was built with it.
+// Products and factorisations of matrices, and Fourier transforms, through Eigen where the package was built with it.
 #include "algorithm_call.hpp"
 
 #ifdef OOCARRAY_PYTHON_WITH_EIGEN
@@ -112,6 +112,21 @@ py::dict use_factors(const std::string& method, const array_handle& f, const py:
   }));
 }
 
+/// `to`: complex, of the precision of `from`; may be the same.
+py::dict fft(const array_handle& from, const array_handle& to, bool inverse, double scale, const py::dict& options) {
+  algorithm_call call(options, {from, to});
+  const std::string type = from.get().element_type(), complex = type == "f4" || type == "c8" ? "c8" : "c16";
+  const auto kernel = best_kernels().lines(type, inverse, scale);
+  if (kernel == nullptr || to.get().element_type() != complex)
+    throw usage_error(
+        errc::type_mismatch,
+        "transforms are of float32 or complex64 to complex64, and of float64 or complex128 to complex128");
+  const auto o = call.options<pass_options>();
+  detail::array_core &source = from.get().core(), &target = to.get().core();
+  const char* const name = inverse ? "inverse Fourier transform" : "Fourier transform";
+  return figures(call.run([&] { return detail::run_fft(name, source, target, *kernel, o); }));
+}
+
 }  // namespace
 
 const kernels& best_kernels() {
@@ -128,6 +143,7 @@ void bind_product(py::module_& m) {
   m.def("multiply", &multiply);
   m.def("factorise", &factorise);
   m.def("use_factors", &use_factors);
+  m.def("fft", &fft);
 }
 
 }  // namespace ooc::python

@@ -160,6 +160,26 @@ def test_a_line_beyond_memory_is_transformed(store, n):
         gc.collect()
 
 
+@pytest.mark.parametrize("shape, axes", [((400, 330), None), ((33, 40, 100), (0, 2)), ((7, 30_000), (1, 0))])
+def test_transforms_over_axes_that_do_not_fit_together_are_numpys(store, shape, axes):
+    rng = np.random.default_rng(17)
+    with ooc.Runtime(memory="1MiB", block="16KiB"):
+        p = rng.normal(size=shape) + 1j * rng.normal(size=shape)
+        x, real = xp.asarray(tall(store, "a", p)), xp.asarray(tall(store, "b", p.real))
+        kept = [shape[a] for a in axes or range(len(shape))]
+        for made, wanted in (
+            (xp.fft.fftn(x, axes=axes), np.fft.fftn(p, axes=axes)),
+            (xp.fft.ifftn(x, axes=axes, norm="ortho"), np.fft.ifftn(p, axes=axes, norm="ortho")),
+            (xp.fft.rfftn(real, axes=axes), np.fft.rfftn(p.real, axes=axes)),
+            (xp.fft.irfftn(x, s=kept, axes=axes or (0, 1)), np.fft.irfftn(p, s=kept, axes=axes or (0, 1))),
+        ):
+            assert made.shape == wanted.shape and made.dtype == wanted.dtype
+            assert np.abs(np.asarray(made) - wanted).max() < 1e-12 * np.abs(wanted).max()
+            del made
+        del x, real
+        gc.collect()
+
+
 def _random_index(rng, shape):
     """Integers, slices, None, and arrays of integers or masks; the arrays go together."""
     lines = tuple(int(n) for n in rng.integers(1, 5, rng.integers(1, 3)))
@@ -488,7 +508,7 @@ def test_elements_are_taken_along_an_axis_beyond_memory(beyond, axis):
 def test_what_needs_all_of_an_array_in_memory_says_so(beyond):
     a, _ = beyond
     for call, name in (
-        (lambda: xp.linalg.svd(a), "svd"), (lambda: xp.linalg.pinv(a), "pinv"), (lambda: xp.fft.fftn(a), "fftn"),
+        (lambda: xp.linalg.svd(a), "svd"), (lambda: xp.linalg.pinv(a), "pinv"),
     ):
         with pytest.raises(NotImplementedError, match=rf"{name}\(\).*budget.*give the runtime more memory"):
             call()

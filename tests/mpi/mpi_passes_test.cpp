@@ -7,6 +7,7 @@
 #include "mpi/ranks.hpp"
 #include "oocarray/algorithm/copy.hpp"
 #include "oocarray/algorithm/elementwise.hpp"
+#include "oocarray/algorithm/fft.hpp"
 #include "oocarray/algorithm/sparse.hpp"
 #include "support/algorithm/random_copy.hpp"
 #include "support/algorithm/random_passes.hpp"
@@ -271,4 +272,34 @@ TEST_CASE("what one rank cancels or throws comes out of the pass on all") {
   CHECK_THROWS_WITH(
       for_each(a, [&](double& x) { last ? throw std::runtime_error("too hot") : void(x = 1); }, {.mark = false}),
       Catch::Contains("too hot"));
+}
+
+TEST_CASE("ranks transform a vector as one process does") {
+  using complex = std::complex<double>;
+  const auto group = all_ranks();
+  const store st = common_store();
+  runtime rt(memory(st.core()->staging_bytes() + 500_KiB));
+  for (const std::size_t n : {1, 60, 30'000, 65'536}) {
+    const std::size_t at = 17 % n;
+    ooc_array<double, 1> x{rt, st, "passes/x", create, {n}, {.block = 4_KiB, .replace = true, .group = group}};
+    ooc_array<complex, 1> y{rt, st, "passes/y", create, {n}, {.block = 4_KiB, .replace = true, .group = group}};
+    const auto [first, last] = x.local_rows();
+    for (std::size_t k = first; k < last; ++k) x[k] = k == at ? 1 : 0;
+    x.sync();
+    CAPTURE(n);
+    const pass_statistics planned = fft(x, y, {.plan = true}), done = fft(x, y);
+    CHECK(done.passes == (n > 10'000 ? 2 : 1));
+    CHECK(planned.bytes_read == done.bytes_read);
+    CHECK(planned.bytes_written == done.bytes_written);
+    double wrong = 0;
+    for (std::size_t k = 0; k < n; ++k)
+      wrong = std::max(wrong, std::abs(std::as_const(y)[k] - complex(detail::root_of_unity(-1, at * k % n, n))));
+    CHECK(wrong < 1e-15);
+    group->barrier("all have looked");
+    ifft(y);
+    wrong = 0;
+    for (std::size_t k = 0; k < n; ++k) wrong = std::max(wrong, std::abs(std::as_const(y)[k] - (k == at ? 1.0 : 0.0)));
+    CHECK(wrong < 1e-14);
+    group->barrier("all have transformed");
+  }
 }

@@ -2,6 +2,7 @@
 
 import json
 import os
+import zlib
 
 import h5py
 import numpy as np
@@ -87,3 +88,39 @@ def test_what_cannot_be_used_in_place_is_refused_with_the_remedy(shell, files):
         f.write(bytes(100))
     shell.refused("stat", "./raw.bin", names=["raw.bin", "--type"])
     shell.refused("stat", "./a.npy/x", names=["a.npy", "no file of HDF5"])
+    os.makedirs(in_folder(shell, "bad.zarr"))
+    with open(in_folder(shell, "bad.zarr/.zarray"), "w") as f:
+        json.dump({"zarr_format": 2, "shape": [4], "chunks": [4], "dtype": "|O"}, f)
+    shell.refused("stat", "./bad.zarr", names=["bad.zarr", "|O", "from_zarr"])
+
+
+def zarr_of(folder, values, chunk, dtype="<f4", pack=zlib.compress):
+    """Version 2, packed by zlib; the last chunk is missing."""
+    os.makedirs(folder)
+    meta = {"zarr_format": 2, "shape": values.shape, "chunks": chunk, "dtype": dtype, "order": "C", "fill_value": -1,
+            "filters": None, "compressor": {"id": "zlib", "level": 1}}
+    with open(os.path.join(folder, ".zarray"), "w") as f:
+        json.dump(meta, f)
+    with open(os.path.join(folder, ".zattrs"), "w") as f:
+        json.dump({"units": "K", "levels": [1, 2]}, f)
+    grid = [-(-n // c) for n, c in zip(values.shape, chunk)]
+    for at in list(np.ndindex(*grid))[:-1]:
+        part = np.full(chunk, -1, dtype)
+        there = values[tuple(slice(i * c, (i + 1) * c) for i, c in zip(at, chunk))]
+        part[tuple(slice(n) for n in there.shape)] = there
+        with open(os.path.join(folder, ".".join(map(str, at))), "wb") as f:
+            f.write(pack(part.tobytes()))
+
+
+@pytest.mark.parametrize("dtype", ["<f4", ">f8", "<M8[s]"])
+def test_an_array_of_zarr_is_read_where_it_lies(shell, values, dtype):
+    zarr_of(in_folder(shell, "run.zarr/t"), values.astype("i8").astype(dtype), (7, 8, 9), dtype)
+    wanted = values.astype("i8").astype(dtype)
+    wanted[35:, 24:, 45:] = np.array(-1).astype(dtype)
+    shell.ok("export", "./run.zarr/t", "out.npy", "--box", "3:,:,5:", "-q")
+    found = np.load(in_folder(shell, "out.npy"))
+    assert found.dtype == wanted.dtype and np.array_equal(found, wanted[3:, :, 5:])
+    said = json.loads(shell.ok("stat", "--json", "./run.zarr/t"))
+    assert said["extents"] == [40, 30, 50] and said["attributes"]["units"] == "K" and said["attributes"]["levels"] == "[1,2]"
+    assert said["chunks"] == {"extents": [7, 8, 9], "number": 144, "present": 143, "filters": ["deflate"]}
+    assert b"143 of 144 chunks of 7x8x9, deflate" in shell.ok("stat", f"file:{in_folder(shell, 'run.zarr/t')}")

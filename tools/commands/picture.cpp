@@ -228,10 +228,11 @@ int run_picture(const command& self, const std::vector<std::string>& arguments) 
 
 }  // namespace
 
-const command picture{"picture", "picture [options] PATH FILE",
-                      "Draws an array, or a slice of it, as a PNG of every k-th element; reads no others but their "
-                      "neighbours.\n"
-                      "PATH is in a store, or names a file: ./a.npy, ./run.h5/g/x, file:/data/run.h5/g/x.",
-                      run_picture};
+const command picture{
+    "picture", "picture [options] PATH FILE",
+    "Draws an array, or a slice of it, as a PNG of every k-th element; reads no others but their "
+    "neighbours.\n"
+    "PATH is in a store, or names a file: ./a.npy, ./run.h5/g/x, ./run.zarr/x, file:/data/run.h5/g/x.",
+    run_picture};
 
 }  // namespace ooc::tool

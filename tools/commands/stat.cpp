@@ -1,5 +1,8 @@
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
+#include <optional>
+#include <system_error>
 
 #include "base/command.hpp"
 #include "base/entry_text.hpp"
@@ -66,30 +69,61 @@ std::string filter_text(chunk_filter f) {
   return "?";
 }
 
+/// What an array in chunks has of them.
+struct stored_chunks {
+  std::vector<std::size_t> extents;  ///< of a chunk
+  std::vector<std::size_t> shard;    ///< extents of what is one file, where that has several chunks; empty: none has
+  std::uint64_t number = 0, present = 0;  ///< chunks, or shards
+  std::uint64_t bytes = 0;
+  std::vector<std::string> filters;
+};
+
+/// In files of their own, which `names` begins.
+void count_files(const std::string& names, stored_chunks& c) {
+  namespace fs = std::filesystem;
+  std::error_code e;
+  for (fs::recursive_directory_iterator at(fs::path(names).parent_path(), e), end; !e && at != end; at.increment(e)) {
+    const std::string name = at->path().filename();
+    if (!at->is_regular_file(e) || name.starts_with('.') || name == "zarr.json") continue;
+    ++c.present;
+    c.bytes += at->file_size(e);
+  }
+}
+
+stored_chunks chunks_of(const storage::array_description& array, const file_chunks& chunks) {
+  stored_chunks c{chunks.extents, {}, chunks.table.size(), 0, 0, {}};
+  for (const chunk_filter f : chunks.filters) c.filters.push_back(filter_text(f));
+  for (const file_chunk& one : chunks.table) c.bytes += one.bytes, c.present += one.bytes != 0;
+  if (!chunks.files || chunks.files->have_table()) return c;
+  c.number = 1;
+  for (std::size_t d = 0; d < chunks.extents.size(); ++d) {
+    std::size_t of_file = chunks.extents[d];
+    if (!chunks.files->chunks.empty()) c.shard.push_back(of_file *= chunks.files->chunks[d]);
+    c.number *= (array.extents[d] - 1) / of_file + 1;
+  }
+  count_files(chunks.files->names, c);
+  return c;
+}
+
 /// Of an array in a file that belongs to no store.
 int print_in_place(const array_to_read& a, bool as_json) {
   const storage::entry& e = a.file.meta;
-  const auto& chunks = a.in_place->chunks;
-  std::uint64_t stored = e.size, present = 0;
-  std::vector<std::string> filters;
-  if (chunks) {
-    stored = 0;
-    for (const file_chunk& c : chunks->table) stored += c.bytes, present += c.bytes != 0;
-    for (const chunk_filter f : chunks->filters) filters.push_back(filter_text(f));
-  }
+  std::optional<stored_chunks> c;
+  if (a.in_place->chunks) c = chunks_of(e.array, *a.in_place->chunks);
   if (as_json) {
     nlohmann::json j = {{"path", e.path},
                         {"file", a.of_file},
                         {"size", e.size},
-                        {"bytes_in_file", stored},
+                        {"bytes_in_file", c ? c->bytes : e.size},
                         {"attributes", e.attributes},
                         {"element_type", e.array.element_type},
                         {"extents", e.array.extents}};
-    if (chunks)
-      j["chunks"] = {
-          {"extents", chunks->extents}, {"number", chunks->table.size()}, {"present", present}, {"filters", filters}};
-    else
+    if (c) {
+      j["chunks"] = {{"extents", c->extents}, {"number", c->number}, {"present", c->present}, {"filters", c->filters}};
+      if (!c->shard.empty()) j["chunks"]["shard"] = c->shard;  // and these are counted
+    } else {
       j["offset"] = a.in_place->offset;
+    }
     print(j);
     return success;
   }
@@ -97,10 +131,12 @@ int print_in_place(const array_to_read& a, bool as_json) {
             << "holds     " << describe(e) << "\n"
             << "size      " << e.size << " bytes (" << human_bytes(static_cast<double>(e.size)) << ")\n"
             << "bytes in  " << printable(a.of_file);
-  if (chunks) {
-    std::cout << " (" << stored << ", " << present << " of " << chunks->table.size() << " chunks of "
-              << shape_text({chunks->extents.begin(), chunks->extents.end()});
-    for (const std::string& f : filters) std::cout << ", " << f;
+  if (c) {
+    const auto shape = [](const std::vector<std::size_t>& l) { return shape_text({l.begin(), l.end()}); };
+    std::cout << " (" << c->bytes << ", " << c->present << " of " << c->number;
+    if (!c->shard.empty()) std::cout << " shards of " << shape(c->shard) << " in";
+    std::cout << " chunks of " << shape(c->extents);
+    for (const std::string& f : c->filters) std::cout << ", " << f;
     std::cout << ")";
   } else if (a.in_place->offset != 0) {
     std::cout << " (from byte " << a.in_place->offset << " on)";
@@ -162,7 +198,7 @@ int run_stat(const command& self, const std::vector<std::string>& arguments) {
 
 const command stat{"stat", "stat [options] PATH",
                    "Tells what is known of a file or folder in a store, or of an array that can be used in place:\n"
-                   "./a.npy, ./run.h5/g/x, file:/data/run.h5/g/x.",
+                   "./a.npy, ./run.h5/g/x, ./run.zarr/x, file:/data/run.h5/g/x.",
                    run_stat};
 
 }  // namespace ooc::tool

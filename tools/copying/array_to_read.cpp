@@ -9,6 +9,7 @@
 #include "formats/hdf5_file.hpp"
 #include "oocarray/detail/chunk_memory.hpp"
 #include "oocarray/error.hpp"
+#include "oocarray/zarr.hpp"
 #include "storage/layout/element_description.hpp"
 
 namespace ooc::tool {
@@ -36,6 +37,27 @@ array_to_read opened(const std::string& file, std::string name, const std::strin
   return a;
 }
 
+bool is_zarr(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  return fs::exists(fs::path(folder) / "zarr.json", ignored) || fs::exists(fs::path(folder) / ".zarray", ignored);
+}
+
+array_to_read opened_zarr(const std::string& folder) {
+  zarr_description d = describe_zarr(folder);
+  std::string numpy = d.numpy_type;
+  if (d.big_endian && d.element_size > 1 && numpy.empty()) {
+    numpy = std::exchange(d.element_type, "struct" + std::to_string(d.element_size));
+    if (numpy.starts_with("struct")) numpy.clear();  // records, whose fields are not known here
+  }
+  array_to_read a = opened(d.path, folder, d.element_type, static_cast<std::uint32_t>(d.element_size), d.contents);
+  a.file.meta.attributes = std::move(d.attributes);
+  if (!numpy.empty())
+    a.file.meta.attributes[storage::dtype_attribute] = std::string("'") + (d.big_endian ? '>' : '<') + numpy + "'";
+  a.file.meta.fill = d.contents.chunks->fill;
+  return a;
+}
+
 }  // namespace
 
 array_to_read open_to_read(const command_line& line, const std::string& argument) {
@@ -44,6 +66,7 @@ array_to_read open_to_read(const command_line& line, const std::string& argument
     const located l = line.locate(argument);
     return {l.store, l.store.core()->open(l.path, storage::open_mode::read), {}, {}};
   }
+  if (is_zarr(*path)) return opened_zarr(*path);
   const auto [file, dataset] = file_and_dataset(*path);
   if (has_hdf5_signature(file)) {
     const hdf5_input in(file, dataset);

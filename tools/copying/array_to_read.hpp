@@ -2,6 +2,7 @@
 //
 //     runs/7/a                a path in a store, and everything else that named_path.hpp has
 //     ./a.npy, file:/d/a.npy  a file of NumPy
+//     ./run.zarr/g/x          the folder of an array of Zarr
 //     ./run.h5/g/x            a dataset of HDF5 or NetCDF-4, as `h5ls` names it; ./run.h5: the only one
 #pragma once
 

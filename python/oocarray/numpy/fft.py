@@ -1,13 +1,13 @@
 """Fourier transforms: see the extension ``fft`` of the array API standard.
 
-A transform along an axis of which memory has room for whole lines is one pass.  A longer line is transformed in six steps on the
+A transform along an axis of which memory has room for whole lines is one pass.  A longer line is transformed in two passes on the
 disk.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Callable, Dict, Optional, Sequence
 
 import numpy as np
 
@@ -43,12 +43,6 @@ def _along(x: Any, function: Callable[..., Any], lines: Sequence[int], /, **name
 
     if is_small(node):
         return deferred(Held(np.asarray(f(_evaluation.held(node)))))
-    line = math.prod(node.shape[a] for a in lines)
-    if line > longest_line():
-        raise NotImplementedError(
-            f"{function.__name__}() of {line} elements at once: as many as fit into a 16th of the budget, {longest_line()}, are "
-            "transformed over several axes: give the runtime more memory"
-        )
     of_one = np.asarray(f(np.zeros([n if d in lines else 1 for d, n in enumerate(node.shape)], node.dtype)))
     shape = tuple(of_one.shape[d] if d in lines else n for d, n in enumerate(node.shape))
     return deferred(Stored(_evaluation.by_line(node, lines, f, shape, of_one.dtype)))
@@ -100,17 +94,30 @@ def _long_line(name: str, node: Node, n: Optional[int], norm: str) -> Deferred:
         line = Elementwise(_without_imaginary(ends), [line, Generated((size,), np.int64, lambda r: indices(r[0]))], node.dtype)
     inverse = name in ("ifft", "irfft", "ihfft")
     scale = {"backward": 1 / size if inverse else 1.0, "ortho": size**-0.5, "forward": 1.0 if inverse else 1 / size}[norm]
-    made = transformed(line, 1 if inverse else -1)
-    dtype = np.dtype(np.complex64 if _single(node.dtype) else np.complex128)
+    made = transformed(line, 1 if inverse else -1, scale)
     if to_real:
-        return elementwise(lambda v: v.real * scale, [made], np.float32 if _single(node.dtype) else np.float64)
+        return elementwise(np.real, [made], np.float32 if _single(node.dtype) else np.float64)
     if of_real:
         made = Seen(made, (size // 2 + 1,), [(range(size // 2 + 1), 0)])
-    return deferred(made) if scale == 1 and dtype == made.dtype else elementwise(lambda v: v * scale, [made], dtype)
+    return deferred(made)
 
 
 def _without_imaginary(ends: Sequence[int]) -> Callable[..., Any]:
     return lambda v, at: np.where(np.isin(at, ends), v.real, v)
+
+
+def _axis_by_axis(name: str, x: Any, lengths: Dict[int, Optional[int]], norm: str) -> Deferred:
+    """`lengths`: of each axis; the last one is that of real numbers."""
+    whole = {"rfft": fft, "irfft": ifft}.get(name)  # type: ignore[name-defined]
+    last = next(reversed(lengths)) if whole else -1
+    if name == "rfft":
+        x = rfft(x, n=lengths[last], axis=last, norm=norm)  # type: ignore[name-defined]
+    for a, n in lengths.items():
+        if a != last:
+            x = (whole or globals()[name])(x, n=n, axis=a, norm=norm)
+    if name == "irfft":
+        x = irfft(x, n=lengths[last], axis=last, norm=norm)  # type: ignore[name-defined]
+    return x
 
 
 def _many_axes(name: str) -> Callable[..., Deferred]:
@@ -124,7 +131,11 @@ def _many_axes(name: str) -> Callable[..., Deferred]:
             over = tuple(range(ndim) if s is None else range(ndim - len(s), ndim))
         else:
             over = axes_of(tuple(axes), ndim)
-        return _along(x, function, over, s=s, axes=over, norm=norm)
+        node = node_of(x)
+        if is_small(node) or math.prod(node.shape[a] for a in over) <= longest_line():
+            return _along(x, function, over, s=s, axes=over, norm=norm)
+        of_axis = {a: n for a, n in zip(over, s if s is not None else [None] * len(over))}
+        return _axis_by_axis(name[:-1], x, of_axis, norm)
 
     return call
 

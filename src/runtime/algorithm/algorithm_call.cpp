@@ -48,6 +48,25 @@ void algorithm_call::refuse_strangers(const array_core& a) const {
            "without, while no other has it open");
 }
 
+void algorithm_call::refuse_other_group(const array_core& read) const {
+  if (const int n = read.shared().ranks(); n != 1 && n != ranks_)
+    refuse("'" + read.facts().path + "' is shared by " + std::to_string(n) + " ranks, and '" + leader_.facts().path +
+           "' by " + std::to_string(ranks_) + "; give both the same group");
+}
+
+void algorithm_call::refuse_tiles(const array_core& a) const {
+  if (a.facts().extents.size() > 1 && !a.shared().local().file_tile().empty())
+    refuse("the file of '" + a.facts().path +
+           "' has tiles, so its elements do not lie in row-major order; copy it to an array with "
+           "file_order::row_major");
+}
+
+std::uint64_t algorithm_call::elements_of(const array_core& a) noexcept {
+  std::uint64_t n = 1;
+  for (const std::uint64_t e : a.facts().extents) n *= e;
+  return n;
+}
+
 void algorithm_call::refuse_memory(std::uint64_t least, std::uint64_t allowed, std::uint64_t spare) const {
   refuse("it needs at least " + std::to_string(least) + " bytes of memory, and " +
              (allowed < spare ? "options.memory allows " + std::to_string(allowed)

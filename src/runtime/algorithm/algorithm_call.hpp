@@ -44,6 +44,7 @@ class algorithm_call {
   int ranks() const noexcept { return ranks_; }
   int rank() const noexcept { return leader_.ranks().rank(); }
   unsigned threads() const noexcept { return threads_; }
+  static std::uint64_t elements_of(const array_core& a) noexcept;
   /// Nothing is to be done (options.plan): begin(), mark() and finish() do nothing either.
   bool only_plans() const noexcept { return plan_; }
 
@@ -52,6 +53,12 @@ class algorithm_call {
 
   /// Throws usage_error where programs that do not take part may write the array (options.shared).
   void refuse_strangers(const array_core& a) const;
+
+  /// Throws usage_error where an array that is only read is of another group, and not of this process alone.
+  void refuse_other_group(const array_core& read) const;
+
+  /// Throws usage_error where the elements do not lie in the file in row-major order.
+  void refuse_tiles(const array_core& a) const;
 
   /// Throws usage_error (errc::budget_too_small): it needs at least so many bytes of memory, and may take `allowed`, of
   /// the `spare` ones of the budget.

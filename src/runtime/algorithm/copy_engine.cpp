@@ -129,10 +129,7 @@ class copy_run {
         call_.refuse("a box of " + text(r.extents) + " elements does not lie within " + text(from) + " from " +
                      text(r.from_lower) + " on, and within " + text(to) + " from " + text(r.to_lower) + " on");
     }
-    if (r.from->shared().group().size() != 1 && r.from->shared().group().size() != call_.ranks())
-      call_.refuse("'" + r.from->facts().path + "' is shared by " + std::to_string(r.from->shared().group().size()) +
-                   " ranks, and '" + r.to->facts().path + "' by " + std::to_string(call_.ranks()) +
-                   "; give both the same group");
+    call_.refuse_other_group(*r.from);
   }
 
   std::uint64_t memory_to_take() const {

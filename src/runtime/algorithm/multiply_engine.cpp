@@ -55,10 +55,7 @@ class multiply_call {
         std::less<>()(c.memory, b.memory + b.rows * b.columns * size_))
       call_.refuse("x and y overlap, and y is written while x is read; give y memory of its own");
     for (const matrix_operand* m : {&a, &b})
-      if (m->array && call_.ranks() > 1 && m->array->shared().ranks() != 1 &&
-          m->array->shared().ranks() != call_.ranks())
-        call_.refuse("'" + m->array->facts().path + "' is shared by " + std::to_string(m->array->shared().ranks()) +
-                     " ranks, and the product by " + std::to_string(call_.ranks()) + "; give both the same group");
+      if (m->array && call_.ranks() > 1) call_.refuse_other_group(*m->array);
     for (int r = 0; r < call_.ranks(); ++r) {
       const auto [first, last] = call_.leader().ranks().rows_of(r);
       most_rows_ = std::max(most_rows_, last - first);

@@ -30,12 +30,6 @@
 namespace ooc::detail {
 namespace {
 
-std::uint64_t elements_of(const array_core& a) {
-  std::uint64_t n = 1;
-  for (const std::uint64_t e : a.facts().extents) n *= e;
-  return n;
-}
-
 class sort_call {
  public:
   sort_call(array_core& from, array_core& to, const sort_program& program, const sort_options& o)
@@ -47,14 +41,11 @@ class sort_call {
               {.threads = o.threads, .mark = o.mark, .progress = o.progress, .plan = o.plan}) {
     from.check_open();
     for (const array_core* a : {&from, &to}) call_.refuse_strangers(*a);
-    if (from.shared().ranks() != 1 && from.shared().ranks() != call_.ranks())
-      call_.refuse("'" + from.facts().path + "' is shared by " + std::to_string(from.shared().ranks()) +
-                   " ranks, and '" + to.facts().path + "' by " + std::to_string(call_.ranks()) +
-                   "; give both the same group");
-    elements_ = elements_of(from);
-    if (elements_of(to) != elements_)
+    call_.refuse_other_group(from);
+    elements_ = algorithm_call::elements_of(from);
+    if (algorithm_call::elements_of(to) != elements_)
       call_.refuse("the one has " + std::to_string(elements_) + " elements, the other " +
-                   std::to_string(elements_of(to)) + "; give both as many");
+                   std::to_string(algorithm_call::elements_of(to)) + "; give both as many");
   }
 
   sort_statistics run() {
@@ -64,7 +55,7 @@ class sort_call {
         if (const std::size_t n = a->facts().extents.size(); n > 1 && !options_.flat)
           call_.refuse("'" + a->facts().path + "' has " + std::to_string(n) +
                        " dimensions: options.flat sorts its elements as one sequence in row-major order");
-      for (const array_core* a : {&from_, &to_}) check(*a);
+      for (const array_core* a : {&from_, &to_}) call_.refuse_tiles(*a);
     });
     if (elements_ == 0) return done_;
     choose();
@@ -107,13 +98,6 @@ class sort_call {
     s.bytes_read = s.bytes_written = bytes() * passes();
     if (!plan_.in_memory) s.temporary_bytes = elements_ * program_.element_size();
     return s;
-  }
-
-  void check(const array_core& core) const {
-    if (core.facts().extents.size() > 1 && !core.shared().local().file_tile().empty())
-      call_.refuse("the file of '" + core.facts().path +
-                   "' has tiles, so its elements do not lie in row-major order; copy it to an array with "
-                   "file_order::row_major");
   }
 
   /// The same plan on all ranks, for what the one with the least memory has.

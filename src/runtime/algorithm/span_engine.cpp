@@ -74,9 +74,7 @@ class span_run::state {
     for (const span_array& a : request.arrays) {
       if (a.core->facts().extents != leader.facts().extents)
         call.refuse("'" + a.core->facts().path + "' and '" + leader.facts().path + "' have not the same extents");
-      if (a.core->shared().group().size() != call.ranks() && a.core->shared().group().size() != 1)
-        call.refuse("'" + a.core->facts().path + "' is shared by other ranks than '" + leader.facts().path +
-                    "'; give both the same group");
+      call.refuse_other_group(*a.core);
       if (a.written && a.core->ranks().rows_of(a.core->ranks().rank()) != mine)
         call.refuse("'" + a.core->facts().path +
                     "' is dealt out to the ranks otherwise; give all the same group, block and "
