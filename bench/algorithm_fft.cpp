@@ -1,9 +1,12 @@
 // The row of `oocbench algorithms` about Fourier transforms:
 //
 //     fft_over_bound   ooc::fft() of complex doubles, eight times the budget, into another array: time / direct I/O
-//                      that copies a file of as many bytes twice, and as many lines in memory of the root of the length,
-//                      transformed by the same kernel with 2 threads, one after the other
+//                      that copies a file of as many bytes twice, and as many lines in memory, transformed by the
+//                      same kernel with 2 threads, one after the other
+//     fft_over_bound_in_pieces   the same beside direct I/O that moves the vector in pieces of 4 KiB, a transposition,
+//                      as what is read and written first and last must be, and copies it once
 #include <array>
+#include <bit>
 #include <cmath>
 #include <complex>
 #include <numbers>
@@ -51,11 +54,10 @@ json transformed(const std::filesystem::path& folder, std::uint64_t budget, std:
   });
 }
 
-/// Seconds of all lines of both passes, of which an eighth is run.
-double lines_in_memory(std::size_t n) {
+/// Seconds of all lines of a pass that have this length; an eighth of them is run.
+double lines_in_memory(std::size_t n, std::size_t length) {
   return in_child(0,
-                  [n] {
-                    const auto length = static_cast<std::size_t>(std::sqrt(static_cast<double>(n)));
+                  [&] {
                     const std::size_t lines = n / length / 8;
                     std::vector<complex> memory(lines * length, complex(1, 1));
                     const auto half = [&](std::size_t me) {
@@ -69,8 +71,7 @@ double lines_in_memory(std::size_t n) {
                       half(0);
                       second.join();
                     });
-                    out["seconds"] =
-                        out["seconds"].get<double>() * 2 * static_cast<double>(n) / static_cast<double>(lines * length);
+                    out["seconds"] = out["seconds"].get<double>() * 8;
                     return out;
                   })["seconds"]
       .get<double>();
@@ -80,7 +81,8 @@ double lines_in_memory(std::size_t n) {
 
 void measure_fft(const options& o, json& out) {
   const std::uint64_t budget = o.memory_or(64_MiB);
-  const std::size_t n = 8 * budget / sizeof(complex), bytes = n * sizeof(complex);
+  const std::size_t n = std::bit_floor(8 * budget / sizeof(complex)), bytes = n * sizeof(complex);
+  const std::size_t length = std::size_t{1} << std::countr_zero(n) / 2;  // of rows and columns, or half of that
   require_space(o.dir, 5 * bytes + 256_MiB);
   const std::filesystem::path folder = fresh_folder(o.dir, "fft"), from = o.dir / "fft.a", to = o.dir / "fft.b";
   in_child(0, [&] {
@@ -94,18 +96,26 @@ void measure_fft(const options& o, json& out) {
     for (const auto& file : {from, to}) raw::make_file(file, bytes);
     return json::object();
   });
-  paired_ratio over_bound("fft_over_bound"), seconds("fft_seconds"), transfers("fft_transfer_seconds"),
+  paired_ratio over_bound("fft_over_bound"), over_pieces("fft_over_bound_in_pieces"),
+      piece_transfers("fft_piece_transfer_seconds"), seconds("fft_seconds"), transfers("fft_transfer_seconds"),
       lines("fft_line_seconds");
   json one;
   for (unsigned k = 0; k < o.rounds_or(3); ++k) {
     one = transformed(folder, budget, n);
-    const double moved = raw::direct_copy(from, to) + raw::direct_copy(to, from), computed = lines_in_memory(n);
+    const double once = raw::direct_copy(from, to), moved = once + raw::direct_copy(to, from);
+    const double in_pieces =
+        once +
+        raw::direct_transpose(
+            to, from, std::bit_floor(static_cast<std::uint64_t>(std::sqrt(static_cast<double>(8 * bytes)))), 4_KiB);
+    const double computed = lines_in_memory(n, length) + lines_in_memory(n, n / length);
     over_bound.add(one["seconds"].get<double>(), moved + computed);
+    over_pieces.add(one["seconds"].get<double>(), in_pieces + computed);
     seconds.add(one["seconds"].get<double>());
     transfers.add(moved);
+    piece_transfers.add(in_pieces);
     lines.add(computed);
   }
-  for (const paired_ratio* r : {&over_bound, &seconds, &transfers, &lines}) r->put(out);
+  for (const paired_ratio* r : {&over_bound, &over_pieces, &seconds, &transfers, &piece_transfers, &lines}) r->put(out);
   out["fft_passes"] = one["passes"];
   out["fft_bytes_of_vector"] = one["bytes"].get<double>() / static_cast<double>(bytes);
   out["fft_processor_seconds"] = one["processor"];
