@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -30,6 +31,7 @@ def check(rows, sides):
         assert len(row["seconds"]) + len(row.get("killed by the cap", [])) == sides[name]
 
 
+@pytest.mark.skipif("OOC_TEST_FAST" in os.environ, reason="benchmarks are left out")
 def test_the_rows_beside_memmap_and_in_place_run(tmp_path):
     rows = measured(tmp_path, *(f"--only={name}" for name in rivals))
     check(rows, rivals)

@@ -271,11 +271,10 @@ def test_quantiles_of_all_elements_are_exact_in_two_readings(store, budget, kind
 
 def test_quantiles_along_axes_are_numpys(beyond):
     a, p = beyond
-    for axis in (0, 1, -1, (0, 1), (1, 0)):
-        for q in (0.5, [0.1, 0.7], np.array([[0.0], [1.0]])):
-            for keep in (False, True):
-                made = np.asarray(xp.quantile(a, q, axis=axis, keepdims=keep))
-                assert np.array_equal(made, np.quantile(p, q, axis=axis, keepdims=keep)), (axis, q, keep)
+    for axis in (0, 1, (1, 0)):
+        for q, keep in ((0.5, False), (0.5, True), ([0.1, 0.7], True), (np.array([[0.0], [1.0]]), False)):
+            made = np.asarray(xp.quantile(a, q, axis=axis, keepdims=keep))
+            assert np.array_equal(made, np.quantile(p, q, axis=axis, keepdims=keep)), (axis, q, keep)
         assert np.array_equal(np.median(a, axis=axis), np.median(p, axis=axis))
     a[3, 5] = np.nan
     assert np.isnan(np.median(a)) and np.isnan(np.median(a, axis=0)).sum() == 1
