@@ -48,6 +48,25 @@ def test_a_file_in_place_is_exported_as_one_of_a_store(shell, values, files, nam
         assert np.array_equal(f["x"][...], values) and f["x"].attrs.get("units") == ("K" if "plain" in name else None)
 
 
+@pytest.mark.parametrize("name", ["run.h5/g/plain", "run.h5/packed", "run.zarr/t", "run.h5/turned"])
+def test_an_array_within_a_file_is_copied_into_a_store(shell, values, files, name):
+    zarr_of(in_folder(shell, "run.zarr/t"), values, (7, 8, 9))
+    if "zarr" in name:
+        values[35:, 24:, 45:] = -1
+    if "turned" in name:  # big-endian is not used in place
+        shell.refused("cp", f"./{name}", "b", names=["turned", "import it"])
+        return
+    shell.ok("mkdir", "d")
+    shell.ok("cp", "-q", f"./{name}", "b")
+    shell.ok("cp", "-q", f"file:{in_folder(shell, name)}", "d")
+    for there in ("b", f"d/{os.path.basename(name)}"):
+        shell.ok("export", there, "out.npy", "-q", "--force")
+        assert np.array_equal(np.load(in_folder(shell, "out.npy")), values)
+    assert b"f4 40x30x50" in shell.ok("stat", "b")
+    shell.refused("cp", f"./{name}", "./other", names=["both plain files", "ooc export"])
+    shell.refused("cp", "./run.h5/none", "c", names=["none"])
+
+
 @pytest.mark.parametrize("name", ["run.h5/g/plain", "run.h5/packed", "a.npy"])
 def test_a_picture_of_a_file_in_place_is_that_of_the_array(shell, files, name):
     if shell.run("picture", "--help").returncode:

@@ -19,7 +19,7 @@ int run_cp(const command& self, const std::vector<std::string>& arguments) {
     if (line.has("since") && line.has(other))
       throw usage_mistake("--since brings copies of commits up to date, and does not go with --" + std::string(other));
   failures bad;
-  const auto all = transfers(line, true, bad);
+  const auto all = transfers(line, true, bad, !line.recursive());
   for (const transfer& t : all)
     if (t.source.kind == storage::entry_kind::folder && !line.recursive())
       throw usage_mistake("'" + t.source.path + "' is a folder; give -r to copy everything in it");
@@ -38,7 +38,9 @@ const command cp{
     "file,\n"
     "- standard input or output.  Anything else is a path in the store of --store or OOC_STORE, "
     "or,\n"
-    "beside a URL, a plain file.  Files that are there are replaced when the copy is complete.  What\n"
+    "beside a URL, a plain file.  ./run.h5/g/x is a dataset of HDF5, and the folder of a Zarr array,\n"
+    "without -r, that array: both become arrays of the store.  Files that are there are replaced when the copy is "
+    "complete.  What\n"
     "cannot be copied is named; the others are, and the status is 1.",
     run_cp};
 

@@ -61,13 +61,24 @@ array_to_read opened_zarr(const std::string& folder) {
 }  // namespace
 
 array_to_read open_to_read(const command_line& line, const std::string& argument) {
-  const auto path = plain_path(argument);
-  if (!path) {
-    const located l = line.locate(argument);
-    return {l.store, l.store.core()->open(l.path, storage::open_mode::read), {}, {}};
-  }
-  if (is_zarr(*path)) return opened_zarr(*path);
-  const auto [file, dataset] = file_and_dataset(*path);
+  if (const auto path = plain_path(argument)) return open_in_place(*path);
+  const located l = line.locate(argument);
+  return {l.store, l.store.core()->open(l.path, storage::open_mode::read), {}, {}};
+}
+
+bool is_within_file(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return is_zarr(path);
+  if (fs::exists(fs::symlink_status(path, ignored))) return false;
+  for (fs::path at = fs::path(path).parent_path(); !at.empty() && at != at.root_path(); at = at.parent_path())
+    if (fs::is_regular_file(at, ignored)) return has_hdf5_signature(at);
+  return false;
+}
+
+array_to_read open_in_place(const std::string& path) {
+  if (is_zarr(path)) return opened_zarr(path);
+  const auto [file, dataset] = file_and_dataset(path);
   if (has_hdf5_signature(file)) {
     const hdf5_input in(file, dataset);
     hdf5_place place = hdf5_in_place(file, in);
@@ -79,7 +90,7 @@ array_to_read open_to_read(const command_line& line, const std::string& argument
     return a;
   }
   if (!dataset.empty())
-    throw usage_error({ENOTDIR, std::generic_category()}, "'" + *path + "': '" + file + "' is no file of HDF5");
+    throw usage_error({ENOTDIR, std::generic_category()}, "'" + path + "': '" + file + "' is no file of HDF5");
   if (!file.ends_with(".npy"))
     throw usage_error(errc::invalid_request,
                       "'" + file +

@@ -25,5 +25,10 @@ struct array_to_read {
 /// Throws usage_error, naming the file and the remedy, where one cannot be used in place, or does not say itself what
 /// it holds.
 array_to_read open_to_read(const command_line& line, const std::string& argument);
+/// The same of a plain path, without "file:".
+array_to_read open_in_place(const std::string& path);
+
+/// Whether a plain path leads to an array that is no file of its own: into a file of HDF5, or to a folder of Zarr.
+bool is_within_file(const std::string& path);
 
 }  // namespace ooc::tool

@@ -10,6 +10,7 @@
 
 #include "base/interrupt.hpp"
 #include "base/named_path.hpp"
+#include "copying/array_to_read.hpp"
 #include "copying/byte_copy.hpp"
 #include "copying/salvage.hpp"
 #include "copying/target_striping.hpp"
@@ -48,6 +49,12 @@ class argument_reader {
     if (!wildcards) return {tree, {trimmed(l.path)}};
     return {tree, expand(l.store.core()->metadata(), l.path)};
   }
+  /// `within_files`: it may be an array within a plain file.
+  named read_source(const std::string& argument, bool within_files) {
+    const auto path = path_of_host(argument);
+    if (path && within_files && is_within_file(*path)) return {in_place_, {*path}, true};
+    return read(argument, "from", true);
+  }
 
  private:
   std::optional<std::string> path_of_host(const std::string& argument) const {
@@ -57,7 +64,7 @@ class argument_reader {
 
   const command_line& line_;
   bool rest_is_plain_;
-  std::shared_ptr<file_tree> host_ = tree_of_host();
+  std::shared_ptr<file_tree> host_ = tree_of_host(), in_place_ = tree_of_arrays_in_place();
   std::map<storage::store_core*, std::shared_ptr<file_tree>> trees_;  // whose stores `line_` holds
 };
 
@@ -142,7 +149,7 @@ std::optional<transfer> transfer_of(const command_line& line, const argument_rea
 
 }  // namespace
 
-std::vector<transfer> transfers(const command_line& line, bool merge, failures& bad) {
+std::vector<transfer> transfers(const command_line& line, bool merge, failures& bad, bool within_files) {
   auto arguments = line.texts("SOURCE");
   if (arguments.empty()) throw usage_mistake("SOURCE and DESTINATION are missing; see --help");
   if (arguments.size() == 1) throw usage_mistake("DESTINATION is missing after '" + arguments[0] + "'; see --help");
@@ -157,12 +164,12 @@ std::vector<transfer> transfers(const command_line& line, bool merge, failures& 
   std::vector<argument_reader::named> sources;
   std::size_t count = 0;
   for (const std::string& argument : arguments) {
-    sources.push_back(reader.read(argument, "from", true));
+    sources.push_back(reader.read_source(argument, within_files));
     count += sources.back().paths.size();
     if (sources.back().plain && to.plain)
       throw usage_mistake("'" + argument + "' and '" + target +
                           "' are both plain files, which cp(1) and mv(1) are for; a path in a store needs --store, "
-                          "OOC_STORE or a URL");
+                          "OOC_STORE or a URL; `ooc export` copies arrays from one to another");
   }
   if (count > 1 && !into && !output)
     throw usage_mistake("'" + target + "' is no folder, and several sources need one; make it with `ooc mkdir`");

@@ -38,8 +38,8 @@ void add_transfer_options(command_line& line);
 /// receives several.  Everything is looked at: usage_mistake for two things under one name, for a thing into itself,
 /// and for a folder in the way of a file or a file in the way of a folder.  Leaves out, with -n, what is there
 /// already; a folder that is there is not in the way of a folder where `merge`.  A source that is not there, or
-/// cannot be looked at, is left to `bad`.
-std::vector<transfer> transfers(const command_line& line, bool merge, failures& bad);
+/// cannot be looked at, is left to `bad`.  `within_files`: sources may be arrays within plain files, too.
+std::vector<transfer> transfers(const command_line& line, bool merge, failures& bad, bool within_files = false);
 
 /// Standard input or output, which "-" names where it is no path of a store.
 bool is_standard_stream(const file_tree& tree, const std::string& path);

@@ -14,6 +14,7 @@
 
 #include "base/command.hpp"
 #include "storage/service/metadata_service.hpp"
+#include "storage/service/store_core.hpp"
 
 namespace ooc::tool {
 
@@ -87,5 +88,10 @@ class file_tree {
 std::unique_ptr<file_tree> tree_of_store(const ooc::store& store, const command_line& line);
 /// The file system here; "-" is standard input and output.
 std::unique_ptr<file_tree> tree_of_host();
+/// Arrays within plain files, to be read (array_to_read.hpp).
+std::unique_ptr<file_tree> tree_of_arrays_in_place();
+
+/// The bytes of a file of a store that goes by this identity.
+std::unique_ptr<byte_source> source_of(storage::opened_file f, const std::string& store_uuid);
 
 }  // namespace ooc::tool

@@ -160,7 +160,7 @@ class store_tree : public file_tree {
   std::vector<entry> list(const std::string& folder) override { return names_.list(folder); }
 
   std::unique_ptr<byte_source> open(const entry& e) override {
-    return std::make_unique<store_source>(core_.open(e.path, storage::open_mode::read), core_.uuid());
+    return source_of(core_.open(e.path, storage::open_mode::read), core_.uuid());
   }
 
   std::unique_ptr<byte_target> make(const std::string& path, const byte_source& from) override {
@@ -238,6 +238,10 @@ void restripe(storage::store_core& core, const entry& file, const striping& s, c
   store_target to(core, file.path, from, std::move(f), move.from().meta);
   copy_bytes(from, to, buffer, step);
   to.publish();
+}
+
+std::unique_ptr<byte_source> source_of(storage::opened_file f, const std::string& store_uuid) {
+  return std::make_unique<store_source>(std::move(f), store_uuid);
 }
 
 std::unique_ptr<file_tree> tree_of_store(const ooc::store& store, const command_line& line) {
