@@ -74,6 +74,7 @@ ROWS = {
     "packed_columns": Row("packed", 1.5, ["h5py-tiles"], ["h5py"], "a[:, j].sum() for the first columns of these", "none"),
     "zarr_blosc": Row("chunked", 1.2, _readers("blosc"), ["zarr", "tensorstore"], "sum of all of Zarr, Blosc with LZ4", "none"),
     "zarr_zstd": Row("chunked", 1.2, _readers("zstd"), ["zarr", "tensorstore"], "the same, Zstandard", "none"),
+    "array_packed": Row("finished", 1.0, ["blosc2-zstd"], ["blosc2"], "sum of all of an array that is packed in its store", "pack()"),
     "zarr_written": Row(
         "nothing", 1.0, ["writer-zarr", "writer-tensorstore"], ["zarr", "tensorstore"], "a new Zarr array, Blosc with LZ4", "none"
     ),
@@ -261,6 +262,9 @@ def ours(row: str, s: Dict[str, Any]) -> Dict[str, Any]:
             said = _timed(row, lambda: ooc.csr_matmul(*parts, v)[:: s["n"]])
             for one in parts:
                 one.close()
+        elif row == "array_packed":
+            with ooc.open_store(s["store"]).open("f", "r") as x:
+                said = _timed(row, lambda: ooc.sum(x))
         elif row in VERSIONED:
             with ooc.open_store(s["store"]).open("c", block="1MiB") as x:
                 said = _checkpoint(row, s, x.write, lambda: ooc.commit(x))
@@ -431,6 +435,14 @@ def tensorstore_reader(row: str, s: Dict[str, Any], codec: str) -> Dict[str, Any
     return _sum_of_bands(row, t.shape[0], lambda band: t[band].read().result())
 
 
+def blosc2_reader(row: str, s: Dict[str, Any], _: str) -> Dict[str, Any]:
+    import blosc2
+
+    a = blosc2.open(f"{s['dir']}/finished.b2nd", mode="r")
+    enter(s["group"])
+    return _sum_of_bands(row, a.shape[0], lambda band: a[band])
+
+
 def _written(s: Dict[str, Any]) -> str:
     path = f"{s['dir']}/written.zarr"
     shutil.rmtree(path, ignore_errors=True)
@@ -520,7 +532,7 @@ def _ocdbt(s: Dict[str, Any]) -> Dict[str, Any]:
     return {"driver": "zarr3", "kvstore": {"driver": "ocdbt", "base": f"file://{s['dir']}/c.ocdbt/"}, "path": "c/"}
 
 
-SIDES = {"copied": copied, "versioned": versioned, "reader": zarr_reader, "tensorstore": tensorstore_reader, "writer": writer, "h5py": h5py_alone, "memmap": memmap, "lazy": lazy, "dask": dask, "zarr": zarr_alone}
+SIDES = {"copied": copied, "versioned": versioned, "reader": zarr_reader, "tensorstore": tensorstore_reader, "blosc2": blosc2_reader, "writer": writer, "h5py": h5py_alone, "memmap": memmap, "lazy": lazy, "dask": dask, "zarr": zarr_alone}
 
 
 # --- the data
@@ -641,6 +653,19 @@ def make_chunked(s: Dict[str, Any]) -> Dict[str, Any]:
     return {}
 
 
+def make_finished(s: Dict[str, Any]) -> Dict[str, Any]:
+    import blosc2
+
+    n = s["n"]
+    level = 2  # is Zstandard's 3
+    packed = blosc2.CParams(codec=blosc2.Codec.ZSTD, clevel=level, filters=[blosc2.Filter.SHUFFLE])
+    with ooc.Runtime(memory="64MiB"):
+        f = ooc.open_store(s["store"]).create("f", (n, n))
+        _smooth(n, [f, blosc2.empty((n, n), "f8", chunks=CHUNKED, urlpath=f"{s['dir']}/finished.b2nd", cparams=packed)])
+        f.pack(codec="zstd:3")
+    return {}
+
+
 def make_committed(s: Dict[str, Any]) -> Dict[str, Any]:
     n, rng = s["n"], np.random.default_rng(5)
     targets: List[Any] = [np.memmap(f"{s['dir']}/c.raw", dtype="f8", mode="w+", shape=(n, n))]
@@ -677,6 +702,7 @@ MAKERS: Dict[str, Callable[[Dict[str, Any]], Dict[str, Any]]] = {
     "incompressible": make_incompressible,
     "packed": make_packed,
     "chunked": make_chunked,
+    "finished": make_finished,
     "committed": make_committed,
     "file": make_file,
 }
@@ -691,7 +717,7 @@ def run_child(run: str) -> None:
         kind, _, how = side.partition("-")
         if row == "numba_resident":
             s["compiled"] = compiled_jacobi()
-        if kind not in ("lazy", "dask", "zarr", "reader", "tensorstore", "versioned", "writer"):  # these import first
+        if kind not in ("lazy", "dask", "zarr", "reader", "tensorstore", "versioned", "writer", "blosc2"):  # these import first
             enter(s["group"])
         said = {"ours": ours, "imported": imported, "plain": plain}[kind](row, s) if not how else SIDES[kind](row, s, how)
     print(json.dumps(said))
