@@ -2,13 +2,13 @@
 //
 // A program that sweeps over somewhat more than the memory has each block evicted shortly before it comes back to
 // it.  It had better keep some blocks, and let go of those that it has just left.  So passes are counted here: in a
-// pass each block comes in once, and the next one begins with the same block.  When three passes (policy_numbers.hpp)
+// pass each block comes in once, and the next one begins with the same block.  When two passes (policy_numbers.hpp)
 // over as many blocks have gone by, the sweep repeats.
 //
 // The blocks that stay in memory are then no longer seen, and nothing can be told from the order of the rest.  But it
 // takes longer than a pass until as many blocks as a pass had have come in.  Where it does not, what was let go was
-// needed after all, or the program has turned to something else: the sweep does not repeat, and has to for twice as
-// long the next time.
+// needed after all: the sweep does not repeat, and has to for four times as long the next time.  Where an eighth of as
+// many blocks come in that were in neither of the last passes, the program has turned to something else.
 //
 // Not thread-safe: the pager's lock guards every call.
 #pragma once
@@ -35,11 +35,15 @@ class repeated_sweep {
       passes_ = 0;
       begin_pass(b, ran_ns);
     } else if (repeats()) {
-      if (++seen_ <= before_.blocks) return;
-      const bool fewer = ran_ns - began_ns_ > before_.ran_ns + before_.ran_ns / 8;
-      if (!fewer) needed_ = std::min(2 * needed_, most_needed);
-      if (!fewer) passes_ = 0;
-      begin_pass(b, ran_ns);
+      ++seen_;
+      if (!was_swept(b) && ++elsewhere_ > before_.blocks / 8) {
+        stop_repeating(b, ran_ns);
+      } else if (seen_ > before_.blocks) {
+        const bool fewer = ran_ns - began_ns_ > before_.ran_ns + before_.ran_ns / 8;
+        if (fewer) return begin_counting(ran_ns);
+        needed_ = std::min(4 * needed_, most_needed);
+        stop_repeating(b, ran_ns);
+      }
     } else if (std::exchange(pass_of_[b], pass_) != pass_) {
       ++seen_;
     } else {
@@ -68,15 +72,28 @@ class repeated_sweep {
       pass_ = 1;
     }
     first_ = b;
-    seen_ = 1;
     pass_of_[b] = pass_;
+    begin_counting(ran_ns);
+  }
+  void begin_counting(std::uint64_t ran_ns) {
+    seen_ = 1;
+    elsewhere_ = 0;
     began_ns_ = ran_ns;
+  }
+  void stop_repeating(block_index b, std::uint64_t ran_ns) {
+    passes_ = 0;
+    begin_pass(b, ran_ns);
+  }
+  /// Since it repeats no block has a new pass.
+  bool was_swept(block_index b) const {
+    return pass_of_[b] == pass_ || pass_of_[b] == static_cast<std::uint8_t>(pass_ - 1);
   }
 
   std::vector<std::uint8_t> pass_of_;  ///< the pass in which each block came in last
   std::uint8_t pass_ = 0;
-  block_index first_ = 0;  ///< of this pass
-  block_index seen_ = 0;   ///< in this pass
+  block_index first_ = 0;      ///< of this pass
+  block_index seen_ = 0;       ///< in this pass, or since it repeats
+  block_index elsewhere_ = 0;  ///< of these, that were in no pass
   std::uint64_t began_ns_ = 0;
   pass before_;          ///< the last one, of those that ran for the shortest time
   unsigned passes_ = 0;  ///< one after the other that were alike
