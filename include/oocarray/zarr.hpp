@@ -35,6 +35,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -68,22 +69,28 @@ struct type {
 /// One description, as it is read.
 class reader {
  public:
-  explicit reader(const std::string& folder) : folder_(folder) {
+  explicit reader(const std::string& path) : folder_(folder_of(path)) {
     namespace fs = std::filesystem;
     std::error_code ignored;
     for (const char* const name : {"zarr.json", ".zarray"}) {
-      found.path = (fs::path(folder) / name).string();
+      found.path = folder_ + "/" + name;
       if (!fs::exists(found.path, ignored)) continue;
       read();
       return;
     }
     throw usage_error({ENOENT, std::generic_category()},
-                      "'" + folder + "' has no array of Zarr (zarr.json or .zarray)");
+                      "'" + folder_ + "' has no array of Zarr (zarr.json or .zarray)");
   }
 
   zarr_description found;
 
  private:
+  static std::string folder_of(const std::string& path) {
+    std::string folder = std::filesystem::absolute(path).lexically_normal().string();
+    while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
+    return folder;
+  }
+
   [[noreturn]] void refuse(const std::string& why) const {
     throw usage_error(errc::type_mismatch, "'" + found.path + "': " + why +
                                                ", so it cannot be used in place: copy it by oocarray.from_zarr()");
@@ -102,6 +109,8 @@ class reader {
       found.path.ends_with("zarr.json") ? read_version_3(said) : read_version_2(said);
     } catch (const json::exception& why) {
       refuse(std::string("its description cannot be understood (") + why.what() + ")");
+    } catch (const std::logic_error& why) {  // of numbers in texts
+      refuse(std::string("its description cannot be understood (") + why.what() + ")");
     }
     std::vector<std::size_t>& extents = found.contents.extents;
     if (extents.empty() || std::ranges::find(extents, 0U) != extents.end())
@@ -113,6 +122,13 @@ class reader {
     chunks_.dataset = std::filesystem::path(folder_).filename().string();
     found.contents.format = file_format::raw;
     found.contents.chunks = std::move(chunks_);
+  }
+
+  std::vector<std::size_t> counts(const json& said) const {
+    for (const json& n : said)
+      if (!n.is_number_unsigned())
+        refuse("it says '" + n.dump() + "' where a number of elements or dimensions should be");
+    return said.get<std::vector<std::size_t>>();
   }
 
   // --- version 3
@@ -141,8 +157,8 @@ class reader {
     if (said.contains("storage_transformers") && !said["storage_transformers"].empty())
       refuse("it has storage transformers");
     if (name_of(said.at("chunk_grid")) != "regular") refuse("its chunks lie in a grid of another kind than 'regular'");
-    found.contents.extents = said.at("shape").get<std::vector<std::size_t>>();
-    chunks_.extents = configuration_of(said["chunk_grid"]).at("chunk_shape").get<std::vector<std::size_t>>();
+    found.contents.extents = counts(said.at("shape"));
+    chunks_.extents = counts(configuration_of(said["chunk_grid"]).at("chunk_shape"));
 
     const json& keys = said.at("chunk_key_encoding");
     const std::string encoding = name_of(keys);
@@ -164,8 +180,7 @@ class reader {
   /// Returns the codecs of the chunks in them.
   json read_shards(const json& codec, chunk_files& files) {
     const json says = configuration_of(codec);
-    const std::vector<std::size_t> shard =
-        std::exchange(chunks_.extents, says.at("chunk_shape").get<std::vector<std::size_t>>());
+    const std::vector<std::size_t> shard = std::exchange(chunks_.extents, counts(says.at("chunk_shape")));
     if (shard.size() != chunks_.extents.size()) refuse("its shards have other dimensions than their chunks");
     for (std::size_t d = 0; d < shard.size(); ++d) {
       if (chunks_.extents[d] == 0 || shard[d] % chunks_.extents[d] != 0) refuse("its shards are not made up of chunks");
@@ -219,7 +234,7 @@ class reader {
         std::iota(before.begin(), before.end(), std::size_t{0});
       }
       chunks_.stored_order.clear();
-      for (const std::size_t i : says["order"].get<std::vector<std::size_t>>()) {
+      for (const std::size_t i : counts(says["order"])) {
         if (i >= before.size()) refuse("its chunks are transposed in dimensions that it has not");
         chunks_.stored_order.push_back(before[i]);
       }
@@ -267,8 +282,8 @@ class reader {
   void read_version_2(const json& said) {
     if (said.value("zarr_format", 0) != 2)
       refuse("version " + said.value("zarr_format", json()).dump() + " is not known");
-    found.contents.extents = said.at("shape").get<std::vector<std::size_t>>();
-    chunks_.extents = said.at("chunks").get<std::vector<std::size_t>>();
+    found.contents.extents = counts(said.at("shape"));
+    chunks_.extents = counts(said.at("chunks"));
     set_type(type_of_version_2(said.at("dtype")));
     for (const char* const key : {"filters", "compressor"}) {
       const json codecs = said.value(key, json());
@@ -293,7 +308,7 @@ class reader {
       for (const json& field : said) {
         std::size_t size = type_of_version_2(field.at(1)).size;
         if (field.size() > 2)
-          for (const std::size_t n : field[2].get<std::vector<std::size_t>>()) size *= n;
+          for (const std::size_t n : counts(field[2])) size *= n;
         bytes += size;
       }
       return structure(bytes);
@@ -432,7 +447,7 @@ class reader {
 
 template <class T, std::size_t N, class Layout, class How>
 ooc_array<T, N, Layout> open_array(runtime& rt, const std::string& path, How how, const array_options<T>& options) {
-  const zarr_description d = reader(std::filesystem::absolute(path).lexically_normal().string()).found;
+  const zarr_description d = reader(path).found;
   if (d.element_type != ooc::element_type<T>::name() &&
       !(d.element_type == "u1" && ooc::element_type<T>::name() == "b1"))
     throw usage_error(errc::type_mismatch, "'" + d.path + "' has elements of type " + d.element_type + ", and not " +
@@ -447,9 +462,7 @@ ooc_array<T, N, Layout> open_array(runtime& rt, const std::string& path, How how
 }  // namespace detail::zarr
 
 /// What the description in a folder says.  Throws as above.
-inline zarr_description describe_zarr(const std::string& folder) {
-  return detail::zarr::reader(std::filesystem::absolute(folder).lexically_normal().string()).found;
-}
+inline zarr_description describe_zarr(const std::string& folder) { return detail::zarr::reader(folder).found; }
 
 /// Opens the array in a folder for reading and writing.  See above.
 template <class T, std::size_t N, class Layout = layout_right>

@@ -152,6 +152,7 @@ def test_a_line_beyond_memory_is_transformed(store, n):
             (xp.fft.rfft(real, norm="forward"), np.fft.rfft(p.real, norm="forward")), (xp.fft.hfft(x, n=n), np.fft.hfft(p, n=n)),
             (xp.fft.irfft(x[: n // 2 + 1], n=n), np.fft.irfft(p[: n // 2 + 1], n=n)),
             (xp.fft.ihfft(real), np.fft.ihfft(p.real)), (xp.fft.fft(x, n=n // 2), np.fft.fft(p, n=n // 2)),
+            (xp.fft.fft(xp.astype(real * 100, xp.int32)), np.fft.fft((p.real * 100).astype("i4"))),
         ):
             assert made.shape == wanted.shape and made.dtype == wanted.dtype
             assert np.abs(np.asarray(made) - wanted).max() < 1e-12 * np.abs(wanted).max() * np.log2(n)

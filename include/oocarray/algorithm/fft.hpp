@@ -18,7 +18,7 @@
 // each rank for itself.  Bands of columns and rows are divided among the ranks, whose temporary file is one.  All take
 // as much memory as the one with the least has.  Afterwards every rank sees the result.
 //
-// *Errors.*  Throws usage_error (errc::invalid_request) for arrays of different lengths, or a y that other processes
+// *Errors.*  Throws usage_error (errc::invalid_request) for arrays of different lengths, or one that other processes
 // write to (options.shared); (errc::busy) while a region of y is pinned; (errc::budget_too_small); io_error, also where
 // the store has no room for the temporary file.  On ranks all throw what one of them throws.  x stays as it is, also in
 // place, until the second pass begins; from then on an error, a cancellation or a death leaves y neither old nor new,

@@ -17,6 +17,10 @@ from ._nodes import Elementwise, Generated, Joined, Node, Seen, Stored, indices
 from ._scratch import scratch
 
 
+#: Of the types that are transformed as they are.
+_results = {np.dtype(x): np.dtype(y) for x, y in (("f4", "c8"), ("c8", "c8"), ("f8", "c16"), ("c16", "c16"))}
+
+
 def longest_line() -> int:
     """Elements that are transformed by NumPy, with the lines beside them."""
     return runtime().memory // (16 * 16)
@@ -24,10 +28,9 @@ def longest_line() -> int:
 
 def transformed(node: Node, sign: int, scale: float = 1.0) -> Node:
     """The sum of x[j] exp(sign 2 pi i j k / n), times `scale`, of a node of one dimension."""
-    single = node.dtype in (np.dtype(np.float32), np.dtype(np.complex64))
-    if node.dtype.kind not in "fc":
-        node = Elementwise(np.asarray, [node], np.float64)
-    made = scratch(node.shape, np.dtype(np.complex64 if single else np.complex128))
+    if node.dtype not in _results:
+        node = Elementwise(np.asarray, [node], np.complex128 if node.dtype.kind == "c" else np.float64)
+    made = scratch(node.shape, _results[node.dtype])
     source = _evaluation.stored(node)
     try:
         engine("fft")(source._core, made._core, sign > 0, scale, {"mark": False})

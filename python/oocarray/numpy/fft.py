@@ -29,11 +29,16 @@ def _single(dtype: np.dtype) -> Any:
     return dtype in (np.dtype(np.float32), np.dtype(np.complex64))
 
 
-def _along(x: Any, function: Callable[..., Any], lines: Sequence[int], /, **named: Any) -> Deferred:
-    """A transform of NumPy's over boxes with whole lines."""
+def _numbers(x: Any, name: str) -> Node:
     node = node_of(x)
     if node.dtype.kind not in "iufc":
-        raise TypeError(f"{function.__name__}() is not defined for elements of type {node.dtype}")
+        raise TypeError(f"{name}() is not defined for elements of type {node.dtype}")
+    return node
+
+
+def _along(x: Any, function: Callable[..., Any], lines: Sequence[int], /, **named: Any) -> Deferred:
+    """A transform of NumPy's over boxes with whole lines."""
+    node = _numbers(x, function.__name__)
 
     def f(v: np.ndarray) -> Any:
         made = function(v, **named)
@@ -52,7 +57,7 @@ def _one_axis(name: str) -> Callable[..., Deferred]:
     function = getattr(np.fft, name)
 
     def call(x: Any, /, *, n: Optional[int] = None, axis: int = -1, norm: str = "backward") -> Deferred:
-        node = node_of(x)
+        node = _numbers(x, name)
         a = axis_of(axis, len(node.shape))
         if node.shape[a] > longest_line() and not is_small(node):
             return _of_long_lines(name, x, n, a, norm)

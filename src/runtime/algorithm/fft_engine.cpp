@@ -272,20 +272,26 @@ class fft_call {
   // --- passes
 
   void transform_in_memory(const storage::striped_file& source, const storage::striped_file& target) {
-    call_.mark();
+    std::byte *const x = memory_->data(), *const y = x + plan_.buffer_bytes;
+    const bool mine = my_bands(1) != 0;
     call_.together([&] {
-      if (my_bands(1) == 0) return;
-      std::byte *const x = memory_->data(), *const y = x + plan_.buffer_bytes;
+      if (!mine) return;
       direct_transfer t;
       begin_read_columns(source, 0, t, x);
       t.wait();
+      call_.advance(elements_ * given_size_);
       line_workers of_columns(kernel_, plan_.rows), of_rows(kernel_, plan_.columns);
       work_on_columns(of_columns, 0, x);
       work_on_rows(of_rows, 0, x);
       turn_rows(0, x, y);
+    });
+    call_.mark();
+    call_.together([&] {
+      if (!mine) return;
+      direct_transfer t;
       begin_write_rows(target, 0, t, y);
       t.wait();
-      call_.advance(elements_ * (given_size_ + size_));
+      call_.advance(elements_ * size_);
     });
   }
 

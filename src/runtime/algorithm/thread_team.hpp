@@ -9,6 +9,7 @@
 // Threads: run() by the one that made the team.
 #pragma once
 
+#include <cassert>
 #include <cstddef>
 #include <exception>
 #include <functional>
@@ -48,6 +49,7 @@ class thread_team {
       return;
     }
     unique_lock lock(mutex_);
+    assert(busy_ == 0 && next_ >= tasks_ && !error_);  // the run before has ended
     work_ = &f;
     next_ = 0;
     tasks_ = tasks;
@@ -77,6 +79,7 @@ class thread_team {
         if (!error_) error_ = thrown;
         next_ = tasks_;
       }
+      assert(busy_ > 0);
       if (--busy_ == 0) ended_.notify_all();
     }
   }

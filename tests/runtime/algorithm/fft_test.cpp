@@ -219,6 +219,11 @@ TEST_CASE("a transform that is stopped in its first pass leaves its vector as it
   CHECK(calls == 3);
   CHECK(all_of(a) == x);
   CHECK_THROWS_AS(fft(a, {.progress = [&](const pass_progress& p) { return p.part() < 0.7; }}), error);
+  auto small = stored(rt, nodes, "small", std::vector<std::complex<double>>(x.begin(), x.begin() + 1000));
+  CHECK_THROWS_AS(fft(small, {.progress = [](const pass_progress&) { return false; }}), error);
+  small.close();
+  ooc_array<std::complex<double>, 1> again{rt, nodes.handle(), "small", ooc::open};  // it has no mark
+  CHECK(std::as_const(again)[999] == x[999]);
   a.close();
   CHECK_THROWS_WITH((ooc_array<std::complex<double>, 1>{rt, nodes.handle(), "a", ooc::open}),
                     Catch::Contains("Fourier transform"));

@@ -174,7 +174,13 @@ TEST_CASE("what Zarr says that is not used in place is refused by name") {
   refused(with("something", 1), "something");
   refused(with("shape", std::vector{10, 10}), "do not go with its shape");
   refused(with("shape", std::vector{0}), "no elements");
-  refused(with("shape", "long"), "cannot be understood");
+  refused(with("shape", "long"), "where a number");
+  refused(with("shape", std::vector{-3}), "'-3'");
+  refused(with("chunk_key_encoding", {{"name", "default"}, {"configuration", {{"separator", ""}}}}),
+          "cannot be understood");
+  refused(
+      {{"zarr_format", 2}, {"shape", std::vector{10}}, {"chunks", std::vector{4}}, {"dtype", "<f99999999999999999999"}},
+      "cannot be understood", ".zarray");
   refused(with("fill_value", json::array()), "cannot be understood");
   refused(with("node_type", "group"), "describes no array");
   const json inner =

@@ -1,6 +1,5 @@
 // Sweeps that are repeated over somewhat more than the memory: some of it stays, and no pattern reads more for it.
-#include "runtime/policy/repeated_sweep.hpp"
-
+// When a sweep repeats: policy/repeated_sweep_test.cpp.
 #include <algorithm>
 #include <catch2/catch.hpp>
 
@@ -105,61 +104,3 @@ TEST_CASE("the blocks that one instruction needs do not go in turn where a sweep
   CHECK(most <= 6);  // each is touched once, where the machine is busy some again
 }
 #endif
-
-TEST_CASE("passes with as many blocks are a sweep that repeats") {
-  repeated_sweep r;
-  std::uint64_t ran = 0;
-  const auto pass = [&](block_index from, block_index to, std::uint64_t ns) {
-    for (block_index b = from; b < to; ++b) r.came_in(b, 100, 100, ran += ns);
-  };
-  for (unsigned i = 0; i < policy_numbers::now.passes_alike; ++i) pass(10, 50, 1000);
-  CHECK_FALSE(r.repeats());
-  pass(10, 11, 1000);
-  CHECK(r.repeats());
-}
-
-TEST_CASE("passes over more than is worth keeping some of, or from other blocks each time, do not repeat") {
-  std::uint64_t ran = 0;
-  repeated_sweep large, moved;
-  for (int i = 0; i < 20; ++i)
-    for (block_index b = 0; b < 90; ++b) {
-      large.came_in(b, 100, 60, ran += 1000);
-      moved.came_in((b + static_cast<block_index>(i) * 7) % 100, 100, 100, ran);
-    }
-  CHECK_FALSE(large.repeats());
-  CHECK_FALSE(moved.repeats());
-}
-
-TEST_CASE("a sweep that repeats as long as fewer blocks come in") {
-  repeated_sweep r;
-  std::uint64_t ran = 0;
-  const auto passes = [&](int n, block_index blocks, std::uint64_t ns_of_pass) {
-    for (int i = 0; i < n; ++i)
-      for (block_index b = 0; b < blocks; ++b) r.came_in(b, 100, 100, ran += ns_of_pass / blocks);
-  };
-  passes(3, 40, 400'000);
-  passes(1, 1, 10'000);
-  REQUIRE(r.repeats());
-  passes(20, 10, 400'000);
-  CHECK(r.repeats());
-  passes(2, 80, 400'000);
-  CHECK_FALSE(r.repeats());
-  passes(4, 40, 400'000);  // it takes longer now
-  CHECK_FALSE(r.repeats());
-  passes(3, 40, 400'000);
-  CHECK(r.repeats());
-}
-
-TEST_CASE("a sweep that repeats does so no more where the program turns to something else that comes in each time") {
-  repeated_sweep r;
-  std::uint64_t ran = 0;
-  const auto passes = [&](int n, block_index from, block_index to) {
-    for (int i = 0; i < n; ++i)
-      for (block_index b = from; b < to; ++b) r.came_in(b, 100, 100, ran += 1000);
-  };
-  passes(3, 0, 40);
-  passes(1, 0, 1);
-  REQUIRE(r.repeats());
-  passes(5, 60, 80);  // as much time for as many blocks
-  CHECK_FALSE(r.repeats());
-}

@@ -42,6 +42,12 @@ TEST_CASE("passes of other lengths, or from other blocks, are no repetition") {
   CHECK(!q.sweep.repeats());
 }
 
+TEST_CASE("passes over more than is worth keeping some of do not repeat") {
+  program p;
+  for (int k = 0; k < 20; ++k) p.pass(0, worth_it + 1);
+  CHECK(!p.sweep.repeats());
+}
+
 TEST_CASE("a sweep that is helped goes on to repeat: a pass takes longer than as many blocks take to come in") {
   program p;
   for (int k = 0; k < 2; ++k) p.pass(0, 100);
