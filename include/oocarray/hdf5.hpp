@@ -32,6 +32,7 @@
 #include <functional>
 #include <numeric>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -92,6 +93,12 @@ inline std::string last_error() {
   return text.empty() ? "libhdf5 does not say why" : text;
 }
 
+/// By what errno says.
+[[noreturn]] inline void cannot_be_read(const std::string& path) {
+  const std::error_code why(errno, std::generic_category());
+  throw usage_error(why, "'" + path + "' cannot be read: " + why.message());
+}
+
 /// A dataset, and where it lies.
 class dataset_place {
  public:
@@ -138,7 +145,7 @@ class dataset_place {
       refuse("lies in a file that libhdf5 reads by another driver than sec2");
     descriptor_ = *static_cast<int*>(vfd);
     struct ::stat file = {}, asked = {};
-    if (::fstat(descriptor_, &file) != 0) throw usage_error({errno, std::generic_category()}, "'" + path_ + "'");
+    if (::fstat(descriptor_, &file) != 0) cannot_be_read(path_);
     const bool same = ::stat(path_.c_str(), &asked) == 0 && asked.st_dev == file.st_dev && asked.st_ino == file.st_ino;
     path.resize(static_cast<std::size_t>(H5Fget_name(dataset_, nullptr, 0)));
     H5Fget_name(dataset_, path.data(), path.size() + 1);
@@ -393,7 +400,7 @@ struct opened_dataset {
     H5Pset_fapl_sec2(access);  // whatever HDF5_DRIVER says
     file = handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access), H5Fclose);
     if (!file) {
-      if (::access(path.c_str(), R_OK) != 0) throw usage_error({errno, std::generic_category()}, "'" + path + "'");
+      if (::access(path.c_str(), R_OK) != 0) cannot_be_read(path);
       throw usage_error(errc::invalid_request, "'" + path + "' cannot be opened as HDF5: " + last_error());
     }
     dataset = handle(H5Dopen2(file, name.c_str(), H5P_DEFAULT), H5Dclose);

@@ -37,6 +37,7 @@
 #include <numeric>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -98,7 +99,10 @@ class reader {
 
   void read() {
     std::ifstream file(found.path);
-    if (!file) throw usage_error({errno, std::generic_category()}, "'" + found.path + "'");
+    if (!file) {
+      const std::error_code why(errno, std::generic_category());
+      throw usage_error(why, "'" + found.path + "' cannot be read: " + why.message());
+    }
     json said;
     try {
       said = json::parse(file);

@@ -102,7 +102,7 @@ def test_what_cannot_be_used_in_place_is_refused_with_the_remedy(shell, files):
     shell.refused("stat", "./run.h5", names=["several datasets", "g/plain"])
     shell.refused("picture", "./run.h5/turned", "x.png", names=["turned", "import it"])
     shell.refused("export", "./run.h5/none", "x.npy", names=["none"])
-    shell.refused("stat", "./missing.h5", names=["missing.h5"])
+    shell.refused("stat", "./missing.h5", names=["missing.h5", "does not exist"])
     with open(in_folder(shell, "raw.bin"), "wb") as f:
         f.write(bytes(100))
     shell.refused("stat", "./raw.bin", names=["raw.bin", "--type"])

@@ -25,7 +25,7 @@ std::pair<std::string, std::string> file_and_dataset(const std::string& path) {
     if (fs::is_regular_file(at, ignored)) return {at.string(), dataset};
     dataset = at.filename().string() + (dataset.empty() ? "" : "/" + dataset);
   }
-  throw usage_error({ENOENT, std::generic_category()}, "'" + path + "'");
+  throw usage_error({ENOENT, std::generic_category()}, "'" + path + "' does not exist");
 }
 
 array_to_read opened(const std::string& file, std::string name, const std::string& type, std::uint32_t element_size,
