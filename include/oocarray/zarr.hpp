@@ -61,6 +61,9 @@ namespace detail::zarr {
 
 using json = nlohmann::json;
 
+/// Files that describe an array in their folder, the newer version first.
+inline constexpr std::array descriptions = {"zarr.json", ".zarray"};
+
 struct type {
   std::string name;
   std::size_t size = 0;
@@ -73,7 +76,7 @@ class reader {
   explicit reader(const std::string& path) : folder_(folder_of(path)) {
     namespace fs = std::filesystem;
     std::error_code ignored;
-    for (const char* const name : {"zarr.json", ".zarray"}) {
+    for (const char* const name : descriptions) {
       found.path = folder_ + "/" + name;
       if (!fs::exists(found.path, ignored)) continue;
       read();
@@ -252,7 +255,9 @@ class reader {
       static constexpr std::array ways = {"noshuffle", "shuffle", "bitshuffle"};
       how = blosc_packing(says);
       const std::string shuffle = says.value("shuffle", "noshuffle");
-      how.blosc_shuffle = static_cast<chunk_packing::shuffling>(std::ranges::find(ways, shuffle) - ways.begin());
+      const auto way = std::ranges::find(ways, shuffle);
+      if (way == ways.end()) refuse("its chunks are shuffled as '" + shuffle + "', which is not known");
+      how.blosc_shuffle = static_cast<chunk_packing::shuffling>(way - ways.begin());
       if (says.contains("typesize") && says["typesize"].is_number()) how.blosc_element = says["typesize"];
       add_filter(name, how);
     } else if (name.starts_with("numcodecs.") && name != "numcodecs.crc32c") {

@@ -1,5 +1,6 @@
 // How often a random test repeats what it does: half as often in a run of `scripts/test --fast`
-// (OOC_TEST_FAST), more often in one of `scripts/test --long` (OOC_TEST_LONG).
+// (OOC_TEST_FAST), a quarter as often under AddressSanitizer, more often in one of `scripts/test --long`
+// (OOC_TEST_LONG).
 #pragma once
 
 #include <cstdlib>

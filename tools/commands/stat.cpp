@@ -81,12 +81,16 @@ struct stored_chunks {
 /// In files of their own, which `names` begins.
 void count_files(const std::string& names, stored_chunks& c) {
   namespace fs = std::filesystem;
-  std::error_code e;
-  for (fs::recursive_directory_iterator at(fs::path(names).parent_path(), e), end; !e && at != end; at.increment(e)) {
-    const std::string name = at->path().filename();
-    if (!at->is_regular_file(e) || name.starts_with('.') || name == "zarr.json") continue;
+  const fs::path folder = fs::path(names).parent_path();
+  if (!fs::exists(folder)) return;  // no chunk was ever written
+  for (const fs::directory_entry& file : fs::recursive_directory_iterator(folder)) {
+    const std::string name = file.path().filename();
+    if (name.starts_with('.') || name == "zarr.json" || !file.is_regular_file()) continue;
+    std::error_code gone;  // it is being replaced
+    const std::uintmax_t bytes = file.file_size(gone);
+    if (gone) continue;
     ++c.present;
-    c.bytes += at->file_size(e);
+    c.bytes += bytes;
   }
 }
 

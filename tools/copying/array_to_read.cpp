@@ -1,5 +1,6 @@
 #include "copying/array_to_read.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -40,7 +41,8 @@ array_to_read opened(const std::string& file, std::string name, const std::strin
 bool is_zarr(const std::string& folder) {
   namespace fs = std::filesystem;
   std::error_code ignored;
-  return fs::exists(fs::path(folder) / "zarr.json", ignored) || fs::exists(fs::path(folder) / ".zarray", ignored);
+  return std::ranges::any_of(detail::zarr::descriptions,
+                             [&](const char* name) { return fs::exists(fs::path(folder) / name, ignored); });
 }
 
 array_to_read opened_zarr(const std::string& folder) {

@@ -10,7 +10,8 @@
 // Eigen, all threads at once.
 //
 // *Lengths.*  n is taken as a product of two lengths n1 n2, and memory has room for three times the longer one.  Any n
-// with such a product will do; large prime factors take about five times the arithmetic.  A length that has none, as a
+// with such a product will do; a line with a prime factor above 64 is transformed as a convolution of two to four times
+// its length.  A length that has none, as a
 // large prime, fails with the memory that it would need: transform one with zeros behind it, if that serves, or see
 // oocarray.numpy.fft, which makes it a convolution.
 //

@@ -30,14 +30,15 @@ def transformed(node: Node, sign: int, scale: float = 1.0) -> Node:
     """The sum of x[j] exp(sign 2 pi i j k / n), times `scale`, of a node of one dimension."""
     if node.dtype not in _results:
         node = Elementwise(np.asarray, [node], np.complex128 if node.dtype.kind == "c" else np.float64)
-    made = scratch(node.shape, _results[node.dtype])
-    source = _evaluation.stored(node)
+    dtype, source = _results[node.dtype], _evaluation.stored(node)
+    made = scratch(node.shape, dtype)
     try:
         engine("fft")(source._core, made._core, sign > 0, scale, {"mark": False})
     except BudgetTooSmall:
         if node.shape[0] & (node.shape[0] - 1) == 0:
             raise  # no length is easier than a power of two
-        return _by_convolution(Stored(source), sign, scale, made.dtype)
+        del made  # and its room
+        return _by_convolution(Stored(source), sign, scale, dtype)
     return Stored(made)
 
 

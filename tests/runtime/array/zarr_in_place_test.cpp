@@ -171,6 +171,7 @@ TEST_CASE("what Zarr says that is not used in place is refused by name") {
   refused(with("codecs", json::array({codec("vlen-utf8", json::object())})), "vlen-utf8");
   refused(with("chunk_grid", {{"name", "rectangular"}}), "grid");
   refused(with("chunk_key_encoding", {{"name", "hashed"}}), "hashed");
+  refused(with("codecs", json::array({good["codecs"][0], codec("blosc", {{"shuffle", "sideways"}})})), "'sideways'");
   refused(with("something", 1), "something");
   refused(with("shape", std::vector{10, 10}), "do not go with its shape");
   refused(with("shape", std::vector{0}), "no elements");
