@@ -48,13 +48,16 @@ class factor_kernel {
   virtual std::size_t element_size() const noexcept = 0;
   /// It uses several threads itself, so that only one may call it.
   virtual bool threads_by_itself() const noexcept = 0;
-  /// Elements above the diagonal are neither read nor written.
+  /// Elements above the diagonal are neither read nor written.  Where this is false, compute() does not look at the
+  /// numbers of the target's columns, which need not be neighbours in the matrix.
   virtual bool below_diagonal_only() const noexcept = 0;
   /// Factorises a strip in place, which its columns to the left have updated; compute() may use it then.  Returns how
   /// many of its columns could be.
   virtual std::size_t factorise(const matrix_block& strip) = 0;
   /// Makes it into what the file holds, whatever the width of strips.
   virtual void keep(const matrix_block& strip) const = 0;
+  /// What is kept of the columns of a strip beside their elements.  Other ranks are given it with the strip.
+  virtual std::span<std::byte> numbers(const matrix_block& strip) const = 0;
   /// Makes what the file holds into what compute() uses next, until the next call.  Returns how many of its columns can
   /// be used.
   virtual std::size_t use(factor_step step, const matrix_block& strip) = 0;

@@ -86,6 +86,7 @@ class cholesky_kernel final : public eigen_factors<T> {
   }
 
   void keep(const matrix_block&) const override {}
+  std::span<std::byte> numbers(const matrix_block&) const override { return {}; }
 
   std::size_t use(factor_step step, const matrix_block& strip) override {
     return step == factor_step::update ? strip.columns : this->before_zero(strip);
@@ -142,6 +143,10 @@ class lu_kernel final : public eigen_factors<T> {
     part l = this->from_row(strip, strip.column);
     for (std::size_t c = 0; c < strip.columns; ++c)
       for (std::size_t k = strip.columns; k-- > c + 1;) exchange(l, this->index(c), strip.column, k);
+  }
+
+  std::span<std::byte> numbers(const matrix_block& strip) const override {
+    return std::as_writable_bytes(pivots_.subspan(strip.column, strip.columns));
   }
 
   std::size_t use(factor_step step, const matrix_block& strip) override {
@@ -223,6 +228,9 @@ class qr_kernel final : public eigen_factors<T> {
   }
 
   void keep(const matrix_block&) const override {}
+  std::span<std::byte> numbers(const matrix_block& strip) const override {
+    return std::as_writable_bytes(tau_.subspan(strip.column, strip.columns));
+  }
 
   std::size_t use(factor_step step, const matrix_block& strip) override {
     if (step == factor_step::back) return this->before_zero(strip);

@@ -25,11 +25,13 @@ factor_plan with_strips_of(std::size_t strip, const factor_facts& f, std::uint64
   const std::uint64_t room = elements - std::min(elements, 2 * plan.buffer_elements);
   for (std::size_t at = 0; at < f.columns;) {
     plan.edges.push_back(at);
-    const std::size_t fits = std::min(width(at, room), f.columns - at);
-    const std::size_t taken = fits == f.columns - at ? fits : fits / strip * strip;
+    const std::size_t each = width(at, room), own = strip_of_panel(strip), rest = f.columns - at;
+    const std::size_t fits = f.ranks == 1 ? each : std::max(each, each / own * own * f.ranks);
+    const std::size_t taken = fits >= rest ? rest : fits / strip * strip;
     if (taken == 0) return {};
-    plan.panel_elements = std::max(plan.panel_elements, std::uint64_t{rows_from(f, at)} * taken);
-    plan.work_elements = std::max(plan.work_elements, work(f, strip, taken));
+    const std::size_t of_one = columns_of_rank(plan, taken, 0, f.ranks);
+    plan.panel_elements = std::max(plan.panel_elements, std::uint64_t{rows_from(f, at)} * of_one);
+    plan.work_elements = std::max(plan.work_elements, work(f, strip, of_one));
     at += taken;
   }
   plan.edges.push_back(f.columns);
@@ -37,6 +39,12 @@ factor_plan with_strips_of(std::size_t strip, const factor_facts& f, std::uint64
 }
 
 }  // namespace
+
+std::size_t columns_of_rank(const factor_plan& p, std::size_t columns, std::size_t rank, std::size_t ranks) {
+  const std::size_t own = strip_of_panel(p.strip), whole = columns / own, last = columns % own;
+  const std::size_t strips = whole / ranks + (rank < whole % ranks ? 1 : 0);
+  return strips * own + (rank == whole % ranks ? last : 0);
+}
 
 // A strip that is read takes an eighth of memory at most, as long as it can, so that panels stay wide.
 factor_plan plan_factorisation(const factor_facts& f, std::uint64_t memory_bytes) {

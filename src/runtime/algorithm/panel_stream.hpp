@@ -50,6 +50,22 @@ struct panel_reader {
   int ranks = 1;
 };
 
+/// Collective: to all ranks what each has in its own part of `parts`, which are by rank and of the same lengths on all.
+/// `owner` keeps the memory.
+inline void share_parts(process_group& group, const std::string& call, const std::vector<std::span<std::byte>>& parts,
+                        const std::shared_ptr<const void>& owner) {
+  constexpr std::size_t most = std::size_t{1} << 30;  // what a message carries is limited
+  std::size_t longest = 0;
+  for (const auto& p : parts) longest = std::max(longest, p.size());
+  for (std::size_t at = 0; at < longest; at += most) {
+    std::vector<std::span<std::byte>> in;
+    for (const auto& p : parts)
+      in.push_back(p.subspan(std::min(at, p.size()), std::min(most, p.size() - std::min(at, p.size()))));
+    const std::vector<std::span<const std::byte>> out(parts.size(), in[static_cast<std::size_t>(group.rank())]);
+    group.exchange(call, out, in, owner);
+  }
+}
+
 class panel_stream {
  public:
   struct buffers {
@@ -89,21 +105,14 @@ class panel_stream {
     if (passed_ == n) return;
     passed_ = n;
     if (reader_.ranks == 1) return;
-    constexpr std::size_t most = std::size_t{1} << 30;  // what a message carries is limited
     const rectangle all = place_(n);
     const std::size_t row = all.columns() * size_;
-    const auto ranks = static_cast<std::size_t>(reader_.ranks);
-    const std::size_t longest = (all.rows() + ranks - 1) / ranks * row;
-    for (std::size_t at = 0; at < longest; at += most) {
-      std::vector<std::span<std::byte>> in;
-      for (int r = 0; r < reader_.ranks; ++r) {
-        const rectangle part = all.share(r, reader_.ranks);
-        const std::size_t bytes = part.rows() * row, from = std::min(at, bytes);
-        in.emplace_back(reads_.buffer(n) + (part.lower[0] - all.lower[0]) * row + from, std::min(most, bytes - from));
-      }
-      const std::vector<std::span<const std::byte>> out(ranks, in[static_cast<std::size_t>(reader_.rank)]);
-      group.exchange(call, out, in, owner);
+    std::vector<std::span<std::byte>> parts;
+    for (int r = 0; r < reader_.ranks; ++r) {
+      const rectangle part = all.share(r, reader_.ranks);
+      parts.emplace_back(reads_.buffer(n) + (part.lower[0] - all.lower[0]) * row, part.rows() * row);
     }
+    share_parts(group, call, parts, owner);
   }
 
  private:
