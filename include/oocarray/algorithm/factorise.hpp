@@ -19,15 +19,16 @@
 //
 // *Ranks.*  Where the array that is written is shared by ranks, the call is collective: each has columns, or right-hand
 // sides, in its memory, all read every strip once together, and all take as much memory as the one with the least has.
-// Arrays that are only read may be of the same group, or opened by each rank for itself.  Pivots and tau are the same on
-// all ranks afterwards.  Right-hand sides in memory are the same on all ranks before, and solutions afterwards, which
-// each computes; in an array each rank has those of its rows.  Factors are those of one process within rounding.
+// Arrays that are only read may be of the same group, or opened by each rank for itself.  Pivots and tau are the same
+// on all ranks afterwards.  Right-hand sides in memory are the same on all ranks before, and solutions afterwards,
+// which each computes; in an array each rank has those of its rows.  Factors are those of one process within rounding.
 //
-// *Errors.*  On ranks all throw what one of them throws.  Throws usage_error: errc::singular for a matrix that is not positive definite (cholesky), or for a zero on
-// the diagonal (solve_...; lu() and qr() factorise singular matrices); errc::invalid_request for shapes that do not fit
-// together, or an array that other processes write to; errc::busy while a region of
-// what is written is pinned; errc::budget_too_small; io_error.  From the first write on, an error, a cancellation or a
-// death leaves what is written neither old nor new, and marked (pass.hpp); vectors in memory are then undefined.
+// *Errors.*  On ranks all throw what one of them throws.  Throws usage_error: errc::singular for a matrix that is not
+// positive definite (cholesky), or for a zero on the diagonal (solve_...; lu() and qr() factorise singular matrices);
+// errc::invalid_request for shapes that do not fit together, or an array that other processes write to; errc::busy
+// while a region of what is written is pinned; errc::budget_too_small; io_error.  From the first write on, an error, a
+// cancellation or a death leaves what is written neither old nor new, and marked (pass.hpp); vectors in memory are then
+// undefined.
 //
 // Threads: no other thread may use the arrays meanwhile.  On return what was written is acknowledged, and with
 // options.mark durable; its blocks have left memory.
