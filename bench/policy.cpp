@@ -3,7 +3,7 @@
 //
 //     over_optimum       bytes read / those of Belady's optimum, which knows the future and brings in single units
 //     over_best_of_two   the same / those of the better of LRU and S3-FIFO
-//     read_mib, written_mib, faults, soft_faults, ahead, ahead_wasted   ours
+//     read_mib, written_mib, faults, soft_faults, refused, ahead, ahead_wasted   ours (policy/replayed_pager.hpp)
 //     waits_ms           time for which the program waits for a disk_model, ours, which reads ahead; lru_waits_ms,
 //                        optimum_waits_ms: theirs, which do not
 //     hinted             whether the program is told that it reads far more than it touches
@@ -11,8 +11,8 @@
 // The unit is a grain, 4 KiB, or a block where these come whole.  There is no clock and no chance in it: the figures
 // are the same at each run, and a change of them is one of the library's choices.
 //
-// `--vary`: how much the time of the disk changes, transfers and waits, with half and with twice of each number that
-// these choices go by (src/runtime/policy/policy_numbers.hpp).
+// `--vary`: how much the time that is lost changes, transfers, waits and faults, with half and with twice of each
+// number that these choices go by (src/runtime/policy/policy_numbers.hpp).
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
@@ -51,6 +51,7 @@ json row_of(const policy::access_trace& t) {
           {"lru_written_mib", mib(lru.written * t.unit)},
           {"faults", ours.faults},
           {"soft_faults", ours.soft_faults},
+          {"refused", ours.refused},
           {"ahead", ours.ahead},
           {"ahead_wasted", ours.ahead_wasted},
           {"waits_ms", ms(ours.waited_ns)},
@@ -80,7 +81,7 @@ std::vector<policy::access_trace> wanted_traces(const options& o) {
   return all;
 }
 
-/// Of each number, with half and with twice of it: on which trace what the disk does takes most more time, and on which
+/// Of each number, with half and with twice of it: on which trace most more time is lost, and on which
 /// least, in units of the time with the number as it is; and on all together.
 json varied(const std::vector<policy::access_trace>& traces) {
   using ooc::detail::policy_numbers;
@@ -89,7 +90,9 @@ json varied(const std::vector<policy::access_trace>& traces) {
     for (const policy::access_trace& t : traces) {
       const policy::outcome r = policy::replay_with_pager(t);
       const auto bytes = static_cast<double>(r.bytes_read + r.bytes_written);
-      all.push_back(1e6 + static_cast<double>(r.waited_ns) + bytes / policy::disk_model::bytes_per_us * 1000);
+      constexpr double fault_ns = 2000;
+      all.push_back(1e6 + static_cast<double>(r.waited_ns) + bytes / policy::disk_model::bytes_per_us * 1000 +
+                    fault_ns * static_cast<double>(r.refused));
     }
     return all;
   };

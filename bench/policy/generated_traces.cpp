@@ -66,11 +66,12 @@ std::uint64_t zipf(random_numbers& g, std::uint64_t n) {
 
 constexpr int random_touches = 200'000;
 
-/// The columns of an n * n matrix, so many of them, down to the last row.
-access_trace columns(const char* name, std::uint64_t budget, std::uint64_t n, std::uint64_t count, bool write) {
+/// Columns of an n * n matrix, so many of them, down to the last row; each so many to the right of the one before.
+access_trace columns(const char* name, std::uint64_t budget, std::uint64_t n, std::uint64_t count, bool write,
+                     std::uint64_t step = 1) {
   builder b(name, budget);
   const auto a = b.array(n * n * element);
-  for (std::uint64_t j = 0; j < count; ++j)
+  for (std::uint64_t j = 0; j < count * step; j += step)
     for (std::uint64_t i = 0; i < n; ++i) {
       b.touch(a, (i * n + j) * element, false, 2);
       if (write) b.touch(a, (i * n + j) * element, true, 1);
@@ -78,10 +79,11 @@ access_trace columns(const char* name, std::uint64_t budget, std::uint64_t n, st
   return b.done();
 }
 
-access_trace jacobi_swapped(const char* name, std::uint64_t budget, std::uint64_t n, std::uint64_t count) {
+access_trace jacobi_swapped(const char* name, std::uint64_t budget, std::uint64_t n, std::uint64_t count,
+                            std::uint64_t step = 1) {
   builder t(name, budget);
   const auto a = t.array(n * n * element), b = t.array(n * n * element);
-  for (std::uint64_t j = 1; j <= count; ++j)
+  for (std::uint64_t j = 1; j <= count * step; j += step)
     for (std::uint64_t i = 1; i + 1 < n; ++i) {
       const std::uint64_t at = (i * n + j) * element, row = n * element;
       for (const std::uint64_t from : {at - row, at + row, at - element, at + element}) t.touch(a, from);
@@ -158,6 +160,45 @@ access_trace tiles(std::uint64_t budget, std::uint64_t n) {
   const std::uint64_t side = std::min<std::uint64_t>(512, n);
   for (std::uint64_t tj = 0; tj + side <= n; tj += side)
     for (std::uint64_t i = 0; i < n; ++i) t.sweep(a, (i * n + tj) * element, side * element);
+  return t.done();
+}
+
+/// A sweep over the first rows of a matrix, then every 512th column of the other rows, which are blocks: it goes on to
+/// the next block with each touch, as before.
+access_trace sweep_then_columns(std::uint64_t budget, std::uint64_t count) {
+  builder t("sweep_then_columns", budget);
+  const auto a = t.array(budget * 8);
+  const array_shape shape = t.trace().arrays[a];
+  const std::uint64_t swept = shape.bytes / 4;
+  t.sweep(a, 0, swept);
+  for (std::uint64_t j = 0; j < count; ++j)
+    for (std::uint64_t row = swept; row < shape.bytes; row += shape.block_bytes) t.touch(a, row + j * grain, false, 2);
+  return t.done();
+}
+
+/// Fills a panel, and then adds to it.
+access_trace panel_again(std::uint64_t budget) {
+  builder t("panel_again", budget);
+  const std::uint64_t panel = budget / 4;
+  const auto a = t.array(budget * 8);
+  for (std::uint64_t at = 0; at < budget * 8; at += panel)
+    for (int pass = 0; pass < 3; ++pass) t.sweep(a, at, panel, true);
+  return t.done();
+}
+
+/// A walk down columns that looks 320 columns back, so that of each row it comes to two grains; the rest of memory goes
+/// to a sweep beside it.
+access_trace columns_looking_back(std::uint64_t budget, std::uint64_t n) {
+  builder t("column_looking_back", budget);
+  const std::uint64_t rows = n / 2, back = 320, step = 16, count = 96, beside = budget * 8 / count;
+  const auto a = t.array(n * n * element), b = t.array(budget * 8);
+  for (std::uint64_t j = 0; j < count; ++j) {
+    for (std::uint64_t i = 0; i < rows; ++i) {
+      t.touch(a, (i * n + back + j * step) * element, false, 2);
+      t.touch(a, (i * n + j * step) * element, false, 2);
+    }
+    t.sweep(b, j * beside, beside);
+  }
   return t.done();
 }
 
@@ -246,6 +287,12 @@ std::vector<access_trace> generated_traces(std::uint64_t budget) {
   all.push_back(columns("column_read", budget, n, 48, false));
   all.push_back(columns("column_staggered", budget, n - n / 40, 48, false));
   all.push_back(columns("column_update", budget, n, 48, true));
+  all.push_back(columns("column_read_on", budget, n, 96, false, 32));
+  all.push_back(columns("column_update_on", budget, n, 96, true, 32));
+  all.push_back(columns("column_staggered_on", budget, n - n / 40, 96, true, 32));
+  all.push_back(sweep_then_columns(budget, 40));
+  all.push_back(columns_looking_back(budget, n));
+  all.push_back(panel_again(budget));
   const auto anywhere = [](random_numbers& g, std::uint64_t elements) { return g.below(elements); };
   all.push_back(at_random("random_read", budget, false, anywhere));
   all.push_back(at_random("random_update", budget, true, anywhere));
@@ -257,6 +304,7 @@ std::vector<access_trace> generated_traces(std::uint64_t budget) {
   all.push_back(tiles(budget, n));
   all.push_back(jacobi(budget, n / 2));
   all.push_back(jacobi_swapped("jacobi_swapped", budget, half, 40));
+  all.push_back(jacobi_swapped("jacobi_swapped_on", budget, half, 40, 64));
   all.push_back(jacobi_swapped("jacobi_swapped_large", budget, n, 40));
   all.push_back(jacobi_swapped("jacobi_swapped_staggered", budget, n - n / 80, 40));
   all.push_back(transpose(budget, n, 48));

@@ -198,6 +198,7 @@ class replayed_pager {
     replayed_array& of = *arrays_[a.array];
     while (!is_mapped(of, a)) {
       state_.ran_ns.fetch_add(std::exchange(ran_, 0), std::memory_order_relaxed);
+      ++refused_;
       const std::uint32_t before = state_.bell.heard();
       fault_history nothing_before;
       const auto kind = a.write ? ooc::detail::touch::write : ooc::detail::touch::read;
@@ -236,6 +237,7 @@ class replayed_pager {
             .bytes_written = c.bytes_written,
             .faults = c.faults,
             .soft_faults = c.soft_faults,
+            .refused = refused_,
             .ahead = c.read_ahead_blocks,
             .ahead_used = c.read_ahead_hits,
             .ahead_wasted = c.read_ahead_waste,
@@ -258,6 +260,7 @@ class replayed_pager {
   stall_relief relief_{state_, writer_, {}};
   service_thread service_{state_, loader_, ahead_, writer_, relief_};
   std::uint64_t ran_ = 0;
+  std::uint64_t refused_ = 0;
   bool hinted_ = false;
 };
 

@@ -17,6 +17,7 @@ struct outcome {
   std::uint64_t bytes_written = 0;  ///< those at the end too
   std::uint64_t faults = 0;         ///< touches that found nothing in memory
   std::uint64_t soft_faults = 0;
+  std::uint64_t refused = 0;  ///< touches that the processor refuses: these, and first writes to what came in protected
   std::uint64_t ahead = 0, ahead_used = 0, ahead_wasted = 0;  ///< blocks and grains read ahead
   std::uint64_t evictions = 0;
   std::uint64_t waited_ns = 0;

@@ -6,7 +6,7 @@
 //
 // The touched part of a whole block is not seen, and a walk down a column comes to one block after the other
 // as a sweep does.  But a thread cannot touch more than it has time for (waste_watch.hpp).  Where it had no time
-// for an eighth of each of the last blocks, these are not swept, whatever their order is.
+// for an eighth of each of the last blocks, these are not swept, whatever their order is, until it has had the time.
 //
 // Not thread-safe: the pager's lock guards every call.
 #pragma once
@@ -32,23 +32,28 @@ class grain_choice {
   /// A block in grains has filled up.
   void filled() noexcept { filled_ = std::min(filled_ + 3, policy_numbers::now.filled_for_whole + 2); }
 
-  /// A touch has mapped a whole block; `ran_ns` as in waste_watch.  True where the last few of them were
-  /// hardly touched.
-  bool hardly_touched(std::uint64_t bytes, std::uint64_t ran_ns) noexcept {
+  /// A touch has mapped a whole block; `ran_ns` as in waste_watch.
+  void mapped_whole(std::uint64_t bytes, std::uint64_t ran_ns) noexcept {
+    const double most = policy_numbers::now.hardly_touched;
     const auto for_an_eighth = static_cast<double>(waste_watch::least_ns(bytes));
     const double time = static_cast<double>(ran_ns - std::exchange(last_, ran_ns));
-    hardly_ = std::max(0.0, hardly_ + 1 - time / for_an_eighth);
-    if (hardly_ < policy_numbers::now.hardly_touched) return false;
-    hardly_ = 0;
-    filled_ = 0;
-    return true;
+    hardly_ = std::clamp(hardly_ + 1 - time / for_an_eighth, 0.0, most);
+    if (hardly_ == most) {
+      hardly_touched_ = true;
+      filled_ = 0;
+    } else if (hardly_ == 0) {
+      hardly_touched_ = false;
+    }
   }
+  /// The last few whole blocks were.
+  bool hardly_touched() const noexcept { return hardly_touched_; }
 
  private:
   unsigned filled_ = 0;
   unsigned whole_ = 0;
   std::uint64_t last_ = 0;  ///< ran_ns at the last block
   double hardly_ = 0;       ///< blocks since there was time for them, a cumulative sum
+  bool hardly_touched_ = false;
 };
 
 }  // namespace ooc::detail

@@ -20,10 +20,6 @@ struct policy_numbers {
   unsigned grains_among_whole = 4;  ///< then one block in so many comes in grains, to see
   unsigned hardly_touched = 8;      ///< blocks in a row that a sweep cannot have touched, and it is none
 
-  // waste_watch
-  unsigned wasted_window = 256;  ///< blocks that are looked at together
-  unsigned wasted_times = 8;     ///< so many times more bytes than could be touched are waste
-
   // write_guess, write_history
   unsigned guessed_reads = 256;     ///< grains that are read, after which the counts are halved
   unsigned protected_one_in = 8;    ///< where writes are likely, one grain in so many comes in protected, to see
@@ -63,8 +59,6 @@ inline constexpr std::array all_policy_numbers{
     policy_number{"filled_for_whole", &policy_numbers::filled_for_whole},
     policy_number{"grains_among_whole", &policy_numbers::grains_among_whole},
     policy_number{"hardly_touched", &policy_numbers::hardly_touched},
-    policy_number{"wasted_window", &policy_numbers::wasted_window},
-    policy_number{"wasted_times", &policy_numbers::wasted_times},
     policy_number{"guessed_reads", &policy_numbers::guessed_reads},
     policy_number{"protected_one_in", &policy_numbers::protected_one_in},
     policy_number{"swept_again_one_in", &policy_numbers::swept_again_one_in},

@@ -13,7 +13,7 @@ void segment_history::touched(block_past& p, bool inactive) noexcept {
 
 bool segment_history::mapped_whole(std::uint64_t bytes, std::uint64_t ran_ns, bool in_grains) noexcept {
   const bool waste = waste_.mapped(bytes, ran_ns);
-  if (in_grains && choice_.hardly_touched(bytes, ran_ns)) streams_.forget();
+  if (in_grains) choice_.mapped_whole(bytes, ran_ns);
   return waste;
 }
 
@@ -22,12 +22,13 @@ bool segment_history::comes_in_grains(block_index b, bool all_fits) noexcept {
   switch (streams_.pattern()) {
     case access_pattern::sequential: return false;
     case access_pattern::random: return true;
-    default: return !all_fits && !streams_.expects(b) && choice_.in_grains();
+    default: return !all_fits && (is_no_sweep() || !streams_.expects(b)) && choice_.in_grains();
   }
 }
 
 segment_history::sweep segment_history::follow(block_index b, block_index blocks, unsigned limit, const ahead_group& g,
                                                std::vector<block_index>& wanted) {
+  if (is_no_sweep()) streams_.forget();
   const std::int64_t step = streams_.touched(b, blocks, limit, g, wanted);
   order_.add(step, 1);
   return {.step = step};

@@ -107,6 +107,11 @@ class segment_history {
   std::string take_hint(const std::string& array) { return waste_.take() ? waste_.text(array) : std::string(); }
 
  private:
+  /// Whatever the order of its touches looks like.
+  bool is_no_sweep() const noexcept {
+    return streams_.pattern() == access_pattern::automatic && choice_.hardly_touched();
+  }
+
   read_ahead streams_;
   read_ahead_yield yield_;
   left_behind left_;  ///< of grains

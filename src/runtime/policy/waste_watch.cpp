@@ -11,7 +11,7 @@ bool waste_watch::mapped(std::uint64_t bytes, std::uint64_t ran_ns) noexcept {
     bytes_ = 0;
   }
   bytes_ += bytes;
-  if (++blocks_ <= policy_numbers::now.wasted_window) return false;  // the first one begins it
+  if (++blocks_ <= window) return false;  // the first one begins it
   blocks_ = 0;
   ran_ = ran_ns - began_;
   found_ = least_ns(bytes_) > ran_;

@@ -14,22 +14,20 @@
 #include <string>
 #include <utility>
 
-#include "runtime/policy/policy_numbers.hpp"
-
 namespace ooc::detail {
 
 class waste_watch {
  public:
   static constexpr std::uint64_t bytes_per_ns = 20;
+  static constexpr std::uint64_t times = 8;     ///< more bytes than could be touched are waste
+  static constexpr std::uint64_t window = 256;  ///< blocks; nothing depends on it but when a program is told
 
   /// A touch has mapped a block of which `bytes` were read; threads that fault have run for `ran_ns`, all
   /// of them together, since some time.  True where that ends a window of waste, the first one.
   bool mapped(std::uint64_t bytes, std::uint64_t ran_ns) noexcept;
 
   /// The time that it takes at least to touch an eighth of so many bytes.
-  static std::uint64_t least_ns(std::uint64_t bytes) noexcept {
-    return bytes / policy_numbers::now.wasted_times / bytes_per_ns;
-  }
+  static std::uint64_t least_ns(std::uint64_t bytes) noexcept { return bytes / times / bytes_per_ns; }
 
   bool found() const noexcept { return found_; }
   /// True once where waste was found.

@@ -85,6 +85,28 @@ TEST_CASE("where a sweep repeats, the block that it has left is not wanted soon,
   CHECK_FALSE(h.not_wanted_soon(25, 20, 60, ran));  // the segment has become shorter
 }
 
+TEST_CASE("blocks one after the other that are hardly touched are not followed until there was time to touch them") {
+  segment_history h;
+  std::vector<block_index> wanted;
+  std::uint64_t ran = 0;
+  const auto comes_to = [&](block_index b, std::uint64_t ns) {
+    wanted.clear();
+    h.mapped_whole(2 << 20, ran += ns, true);
+    h.follow(b, 1000, 4, {}, wanted);
+    return wanted.size();
+  };
+  for (block_index b = 0; b < 20; ++b) comes_to(b, 400'000);
+  CHECK_FALSE(wanted.empty());
+  for (block_index b = 20; b < 40; ++b) comes_to(b, 100);
+  CHECK(wanted.empty());
+  CHECK(h.comes_in_grains(40, false));
+  for (block_index b = 40; b < 44; ++b) comes_to(b, 400'000);
+  CHECK_FALSE(wanted.empty());
+  h.advise(access_pattern::sequential);
+  for (block_index b = 44; b < 64; ++b) comes_to(b, 100);
+  CHECK_FALSE(wanted.empty());
+}
+
 TEST_CASE("fewer blocks are written ahead of their eviction where those that have aged come back") {
   segment_history h;
   CHECK(h.worth_writing(100) == 100);

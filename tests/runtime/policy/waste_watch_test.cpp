@@ -12,7 +12,7 @@ constexpr std::uint64_t block_size = 2 << 20;
 int windows_until_found(waste_watch& w, std::uint64_t ns_per_block, int windows) {
   std::uint64_t ran = 0;
   for (int n = 1; n <= windows; ++n)
-    for (std::uint64_t b = 0; b <= policy_numbers::now.wasted_window; ++b)
+    for (std::uint64_t b = 0; b <= waste_watch::window; ++b)
       if (w.mapped(block_size, ran += ns_per_block)) return n;
   return 0;
 }
