@@ -6,6 +6,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "oocarray/runtime.hpp"
@@ -227,7 +228,12 @@ TEST_CASE("a block that fills up with grains becomes whole and keeps what was wr
   f.s.advise(access_pattern::random);
   for (std::size_t g = 0; g < 64; g += 3) f.words[g * words_in_grain + 5] = 1000 + g;
   for (std::size_t g = 1; g < 64; g += 3) CHECK(f.words[g * words_in_grain] == g * words_in_grain);
-  CHECK(testing::soon([&] { return f.source.loads == 1; }));
+  // Touches are looked at several at a time, and a grain that was on its way then is looked at with a later touch.
+  std::size_t next = 2;
+  CHECK(testing::soon([&] {
+    if (next < 64) static_cast<void>(f.words[std::exchange(next, next + 3) * words_in_grain]);
+    return f.source.loads == 1;
+  }));
   for (std::size_t i = 0; i < words_in_block; ++i) {
     const std::size_t g = i / words_in_grain;
     REQUIRE(f.words[i] == (i % words_in_grain == 5 && g % 3 == 0 ? 1000 + g : i));
