@@ -96,20 +96,26 @@ py::dict factorise(const std::string& method, const array_handle& from, const ar
   return figures(call.run([&] { return detail::run_factorisation(method.c_str(), source, target, *kernel, o); }));
 }
 
-/// `vectors`: the rows of an array, or of a C-contiguous matrix of NumPy.  `orthogonal`: times Q, else solutions.
+/// `vectors`: the rows of an array, or of a C-contiguous matrix of NumPy.  `what`: solutions, or products with Q or its
+/// adjoint; of QR by as many columns as there are numbers.
 py::dict use_factors(const std::string& method, const array_handle& f, const py::array& numbers,
-                     const py::object& vectors, bool orthogonal, const py::dict& options) {
+                     const py::object& vectors, const std::string& what, const py::dict& options) {
   algorithm_call call(options, arrays_of({py::cast(f), vectors}));
   const auto kernel = factor_kernel_of(method, f, numbers);
   const auto o = call.options<factor_options>();
   const detail::matrix_operand m = operand(vectors);
   const detail::factor_vectors v{m.array, m.memory, m.rows, m.columns};
   detail::array_core& factors = f.get().core();
+  const std::size_t columns =
+      method_of(method) == factor_method::qr ? static_cast<std::size_t>(numbers.size()) : factors.facts().extents[0];
+  const auto take = [&](std::initializer_list<detail::factor_step> steps) {
+    return figures(
+        call.run([&] { return detail::run_factor_steps(what.c_str(), factors, columns, *kernel, v, steps, o); }));
+  };
   using step = detail::factor_step;
-  return figures(call.run([&] {
-    return orthogonal ? detail::run_factor_steps("product with Q", factors, *kernel, v, {step::orthogonal}, o)
-                      : detail::run_factor_steps("solution", factors, *kernel, v, {step::forward, step::back}, o);
-  }));
+  if (what == "product with Q") return take({step::orthogonal});
+  if (what == "product with the adjoint of Q") return take({step::forward});
+  return take({step::forward, step::back});
 }
 
 /// `to`: complex, of the precision of `from`; may be the same.

@@ -153,6 +153,80 @@ def test_of_many_least_squares_the_shortest_is_found(store):
     assert np.allclose(np.asarray(x), np.linalg.lstsq(m, b, rcond=None)[0])
 
 
+def of_rank(rng, rows, columns, rank, dtype):
+    """Singular values from 1 down to 0.01, and then none; the columns lie in few directions."""
+    left = np.linalg.qr(random_matrix(rng, (rows, rank), dtype))[0]
+    right = np.linalg.qr(random_matrix(rng, (columns, rank), dtype))[0]
+    return ((left * np.geomspace(1, 0.01, rank)) @ right.conj().T).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", types)
+@pytest.mark.parametrize("shape", [(640, 640), (1100, 400), (400, 1100)])
+def test_least_squares_of_any_shape_and_rank_are_the_shortest_ones(store, dtype, shape):
+    rng = np.random.default_rng(12)
+    both, tolerance = min(shape), 1e-2 if np.finfo(dtype).eps > 1e-10 else 1e-9
+    for rank in (both, both // 3):
+        m, b = of_rank(rng, *shape, rank, dtype), random_matrix(rng, (shape[0], 3), dtype)
+        a = stored(store, m)
+        for sides in (b, b[:, 0]):
+            x, rest, found, singular = xp.linalg.lstsq(xp.asarray(a), xp.asarray(sides))
+            expected = np.linalg.lstsq(m, sides, rcond=max(shape) * np.finfo(dtype).eps)
+            assert found == expected[2] == rank
+            assert x.shape == expected[0].shape and x.dtype == dtype and singular.shape == (0,)
+            assert np.linalg.norm(np.asarray(x) - expected[0]) <= tolerance * np.linalg.norm(expected[0])
+            assert np.shape(rest) == expected[1].shape
+            assert np.allclose(np.asarray(rest), expected[1], rtol=tolerance)
+        assert np.array_equal(np.asarray(a), m)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_rank_of_a_product_of_random_matrices_is_found(store, dtype):
+    # Their smallest singular values are far below the others, and rounding is some thousand times larger beside them.
+    n = 700 if dtype == np.float32 else 500
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        k = int(rng.integers(1, n))
+        m = (rng.standard_normal((n, k)) @ rng.standard_normal((k, n))).astype(dtype)
+        b = m @ rng.standard_normal(n).astype(dtype)
+        x, _, rank, _ = xp.linalg.lstsq(xp.asarray(stored(store, m)), xp.asarray(b))
+        expected = np.linalg.lstsq(m, b, rcond=n * np.finfo(dtype).eps)
+        assert (seed, int(rank)) == (seed, int(expected[2]))
+        x = np.asarray(x)
+        assert np.linalg.norm(x) <= 1.001 * np.linalg.norm(expected[0])
+        assert np.linalg.norm(m @ x - b) <= 1e-3 * np.linalg.norm(b)
+
+
+def test_columns_that_lie_close_together_hide_no_rank(store):
+    # Columns of a smooth kernel: without mixing, those in front are as good as dependent, and R shows nothing.
+    n = 700
+    places = np.linspace(0, 1, n)
+    m = np.exp(-(((places[:, None] - places[None, :]) / 0.2) ** 2))
+    b = m @ np.sin(places)
+    expected = np.linalg.lstsq(m, b, rcond=1e-9)
+    x, _, rank, _ = xp.linalg.lstsq(xp.asarray(stored(store, m)), xp.asarray(b), rcond=1e-9)
+    assert abs(rank - expected[2]) <= 2
+    x = np.asarray(x)
+    assert np.linalg.norm(m @ x - b) <= 1e-7 * np.linalg.norm(b)
+    assert np.linalg.norm(x) <= 1.01 * np.linalg.norm(expected[0])
+
+
+def test_least_squares_of_zeros_and_of_no_numbers(store):
+    b = np.ones(600)
+    x, rest, rank, _ = xp.linalg.lstsq(xp.asarray(stored(store, np.zeros((600, 600)))), xp.asarray(b))
+    assert rank == 0 and rest.shape == (0,) and not np.any(np.asarray(x))
+    with pytest.raises(np.linalg.LinAlgError, match="no numbers"):
+        xp.linalg.lstsq(xp.asarray(stored(store, np.where(np.eye(600) > 0, np.nan, 1.0))), xp.asarray(b))
+
+
+def test_more_right_hand_sides_than_the_budget_holds_are_solved_in_turn(store):
+    rng = np.random.default_rng(13)
+    m, b = rng.standard_normal((500, 400)), rng.standard_normal((500, 1000))
+    x, rest, rank, _ = xp.linalg.lstsq(xp.asarray(stored(store, m)), xp.asarray(stored(store, b)))
+    expected = np.linalg.lstsq(m, b, rcond=None)
+    assert rank == 400
+    assert np.allclose(np.asarray(x), expected[0]) and np.allclose(np.asarray(rest), expected[1])
+
+
 def test_factorisations_of_more_than_the_budget_take_its_passes_and_not_more_memory(store, budget):
     n = 1500  # 17 MiB in a budget of 4
     a = store.create("a", (n, n), block="64KiB")

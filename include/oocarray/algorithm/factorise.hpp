@@ -137,7 +137,7 @@ template <detail::multiplied_element T, class A, detail::vectors_in<T> X>
 factor_statistics solve_cholesky(const ooc_array<T, 2, A>& u, X&& x, const factor_options& options = {}) {
   detail::require_square(u, "solution");
   detail::cholesky_kernel<T> kernel;
-  return detail::run_factor_steps("solution", detail::factor_core(u), kernel, detail::vectors_of(u, x),
+  return detail::run_factor_steps("solution", detail::factor_core(u), u.extent(0), kernel, detail::vectors_of(u, x),
                                   {detail::factor_step::forward, detail::factor_step::back}, options);
 }
 
@@ -148,29 +148,54 @@ factor_statistics solve_lu(const ooc_array<T, 2, A>& f, std::type_identity_t<std
   detail::require_square(f, "solution");
   detail::require_numbers(f, pivots, "solution");
   detail::lu_kernel<T> kernel({const_cast<std::size_t*>(pivots.data()), pivots.size()});
-  return detail::run_factor_steps("solution", detail::factor_core(f), kernel, detail::vectors_of(f, x),
+  return detail::run_factor_steps("solution", detail::factor_core(f), f.extent(0), kernel, detail::vectors_of(f, x),
                                   {detail::factor_step::forward, detail::factor_step::back}, options);
 }
 
-/// The x with the least |B x - b| for the B whose factors are in `f`, which has no more columns than rows; in the first
-/// elements of each vector, one for each column.  What follows there is of Qᴴ b, and its norm is |B x - b|.
+/// The x with the least |B x - b| for the B whose factors are in `f`, by its first `columns` columns alone; in the
+/// first elements of each vector, one for each of these.  What follows there is of Qᴴ b, and its norm is |B x - b|.
+template <detail::multiplied_element T, class A, detail::vectors_in<T> X>
+factor_statistics solve_qr(const ooc_array<T, 2, A>& f, std::type_identity_t<std::span<const T>> tau,
+                           std::size_t columns, X&& x, const factor_options& options = {}) {
+  detail::require_numbers(f, tau, "solution");
+  if (columns > tau.size())
+    throw usage_error(errc::invalid_request, "solution by '" + f.path() + "': " + std::to_string(columns) +
+                                                 " of its columns are to be used, and " + std::to_string(tau.size()) +
+                                                 " are factorised");
+  detail::qr_kernel<T> kernel({const_cast<T*>(tau.data()), tau.size()});
+  return detail::run_factor_steps("solution", detail::factor_core(f), columns, kernel, detail::vectors_of(f, x),
+                                  {detail::factor_step::forward, detail::factor_step::back}, options);
+}
+/// The same by all columns, of which B must have no more than rows.
 template <detail::multiplied_element T, class A, detail::vectors_in<T> X>
 factor_statistics solve_qr(const ooc_array<T, 2, A>& f, std::type_identity_t<std::span<const T>> tau, X&& x,
                            const factor_options& options = {}) {
-  detail::require_numbers(f, tau, "solution");
-  detail::qr_kernel<T> kernel({const_cast<T*>(tau.data()), tau.size()});
-  return detail::run_factor_steps("solution", detail::factor_core(f), kernel, detail::vectors_of(f, x),
-                                  {detail::factor_step::forward, detail::factor_step::back}, options);
+  if (f.extent(0) > f.extent(1))
+    throw usage_error(errc::invalid_request,
+                      "solution of '" + f.path() + "': the matrix has " + std::to_string(f.extent(0)) +
+                          " columns and " + std::to_string(f.extent(1)) +
+                          " rows: with more columns than rows there is no single solution; name the columns to use");
+  return solve_qr(f, tau, f.extent(0), x, options);
 }
 
-/// Q x for each vector x, which has as many elements as Q has rows.  Of the columns of the identity matrix that is Q.
+/// Qᴴ x for each vector x, which has as many elements as Q has rows.
+template <detail::multiplied_element T, class A, detail::vectors_in<T> X>
+factor_statistics multiply_q_adjoint(const ooc_array<T, 2, A>& f, std::type_identity_t<std::span<const T>> tau, X&& x,
+                                     const factor_options& options = {}) {
+  detail::require_numbers(f, tau, "product with the adjoint of Q");
+  detail::qr_kernel<T> kernel({const_cast<T*>(tau.data()), tau.size()});
+  return detail::run_factor_steps("product with the adjoint of Q", detail::factor_core(f), tau.size(), kernel,
+                                  detail::vectors_of(f, x), {detail::factor_step::forward}, options);
+}
+
+/// Q x, the same.  Of the columns of the identity matrix that is Q.
 template <detail::multiplied_element T, class A, detail::vectors_in<T> X>
 factor_statistics multiply_q(const ooc_array<T, 2, A>& f, std::type_identity_t<std::span<const T>> tau, X&& x,
                              const factor_options& options = {}) {
   detail::require_numbers(f, tau, "product with Q");
   detail::qr_kernel<T> kernel({const_cast<T*>(tau.data()), tau.size()});
-  return detail::run_factor_steps("product with Q", detail::factor_core(f), kernel, detail::vectors_of(f, x),
-                                  {detail::factor_step::orthogonal}, options);
+  return detail::run_factor_steps("product with Q", detail::factor_core(f), tau.size(), kernel,
+                                  detail::vectors_of(f, x), {detail::factor_step::orthogonal}, options);
 }
 
 }  // namespace ooc

@@ -77,8 +77,8 @@ struct factor_vectors {
   std::size_t length = 0;
 };
 
-/// Takes `vectors` through the steps.
-factor_statistics run_factor_steps(const char* what, array_core& factors, factor_kernel& kernel,
+/// Takes `vectors` through the steps, by so many of the factorised columns, from the first on.
+factor_statistics run_factor_steps(const char* what, array_core& factors, std::size_t columns, factor_kernel& kernel,
                                    const factor_vectors& vectors, std::initializer_list<factor_step> steps,
                                    const factor_options& options);
 

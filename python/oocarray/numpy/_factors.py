@@ -42,7 +42,7 @@ def _lines(node: Node, copy: bool) -> Array:
     return lines
 
 
-def _columns(node: Node) -> Array:
+def columns_of(node: Node) -> Array:
     """The columns of a matrix as the rows of a new array."""
     a = _evaluation.stored(node)
     lines = scratch(node.shape[::-1], node.dtype)
@@ -73,7 +73,7 @@ class LU:
     """P A = L U with partial pivoting."""
 
     def __init__(self, node: Node) -> None:
-        self._factors = _columns(node)
+        self._factors = columns_of(node)
         self._pivots = np.empty(node.shape[0], np.uint64)
         engine("factorise")("lu", self._factors._core, self._factors._core, self._pivots, _options)
 
@@ -81,7 +81,7 @@ class LU:
         """For each column of `b`; a vector is one."""
         columns = b if len(b.shape) == 2 else None
         if columns is not None and columns.nbytes > runtime().memory // 8:
-            found: Any = _columns(columns)
+            found: Any = columns_of(columns)
             self._use(found._core)
             return _turned(Stored(found))
         held = _evaluation.held(b).astype(self._factors.dtype)
@@ -95,7 +95,7 @@ class LU:
         return _turned(Stored(lines))
 
     def _use(self, lines: Any) -> None:
-        engine("use_factors")("lu", self._factors._core, self._pivots, lines, False, _options)
+        engine("use_factors")("lu", self._factors._core, self._pivots, lines, "solution", _options)
 
     def determinant(self) -> Tuple[Any, Any]:
         """Its sign, and the logarithm of its absolute value."""
@@ -109,17 +109,35 @@ class LU:
         return diagonal.dtype.type(sign), sizes.dtype.type(np.sum(np.log(sizes), dtype=np.float64))
 
 
+class QR:
+    """Q R of the matrix whose columns are the rows of an array, which takes both."""
+
+    def __init__(self, lines: Array) -> None:
+        columns, rows = lines.shape
+        self.factors = lines
+        self._tau = np.empty(min(rows, columns), lines.dtype)
+        engine("factorise")("qr", lines._core, lines._core, self._tau, _options)
+
+    def solve(self, lines: Any, columns: int) -> None:
+        """Least squares by so many columns, from the first on: x is in front, and what remains of Q* b behind it."""
+        engine("use_factors")("qr", self.factors._core, self._tau[:columns], lines, "solution", _options)
+
+    def times_q(self, lines: Any) -> None:
+        engine("use_factors")("qr", self.factors._core, self._tau, lines, "product with Q", _options)
+
+    def times_adjoint(self, lines: Any) -> None:
+        engine("use_factors")("qr", self.factors._core, self._tau, lines, "product with the adjoint of Q", _options)
+
+
 def qr(node: Node) -> Tuple[Node, Node]:
     """Q, which is computed when its elements are needed, and R with something below its diagonal."""
     rows, columns = node.shape
     both = min(rows, columns)
-    factors = _columns(node)
-    tau = np.empty(both, node.dtype)
-    engine("factorise")("qr", factors._core, factors._core, tau, _options)
+    found = QR(columns_of(node))
 
     def q() -> Node:
         lines = _identity(both, rows, node.dtype)
-        engine("use_factors")("qr", factors._core, tau, lines._core, True, _options)
+        found.times_q(lines._core)
         return _turned(Stored(lines))
 
-    return Later((rows, both), node.dtype, [Stored(factors)], q), _turned(Stored(factors))
+    return Later((rows, both), node.dtype, [Stored(found.factors)], q), _turned(Stored(found.factors))

@@ -90,7 +90,6 @@ def _sorted_pairs(keys: Node, values: Node, descending: bool = False) -> Stored:
 
 def argsort(x: Any, /, *, axis: int = -1, descending: Any = False, stable: Any = True) -> Deferred:
     """See the array API standard; equal elements keep their order, and NaN come last."""
-    dtype = node_of(x).dtype
 
     def long_line(line: Deferred) -> Deferred:
         numbers = Generated(line.shape, np.int64, lambda r: indices(r[0]))

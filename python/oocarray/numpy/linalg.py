@@ -14,8 +14,9 @@ from typing import Any, Tuple
 import numpy as np
 
 from .. import _product
+from .._array import Array
 from .._runtime import runtime
-from . import _evaluation, _factors, _lowrank, _tall
+from . import _evaluation, _factors, _least_squares, _lowrank, _tall
 from ._deferred import Deferred, deferred, in_memory, is_small, node_of
 from ._dtypes import cast, common_type
 from ._creation import triu
@@ -285,7 +286,8 @@ def lstsq(a: Any, b: Any, /, *, rcond: Any = None) -> Any:
     """Least squares, as `numpy.linalg.lstsq`: the solution, the squares of what is left, the rank, and the singular values of `a`.
 
     Of a tall matrix, with fewer right-hand sides than it has rows, one reading of both.  The rank is that of R, by its singular
-    values, so the solution is the shortest one where it is not full.
+    values, so the solution is the shortest one where it is not full.  Of others that memory has no room for, the rank is by the rows
+    of R after a random mixing of the columns, the solution the shortest one as well, and there are no singular values.
     """
     common = common_type(a, b)
     common = common if common.kind in "fc" else np.dtype(np.float64)
@@ -294,6 +296,10 @@ def lstsq(a: Any, b: Any, /, *, rcond: Any = None) -> Any:
         raise ValueError(f"equations of the shape {matrix.shape} have no right-hand sides of the shape {sides.shape}")
     columns = expand_dims(Deferred(sides), axis=1) if len(sides.shape) == 1 else Deferred(sides)
     both = concat([Deferred(matrix), columns], axis=1)._node
+    if not _tall.is_tall(both) and _factors.is_large(matrix):
+        x, rest, rank = _least_squares.solve(matrix, columns._node, rcond)
+        values = Deferred(Stored(x)) if isinstance(x, Array) else _held(x)
+        return _LeastSquares(values[:, 0] if len(sides.shape) == 1 else values, _held(rest), rank, _held(np.empty(0, rest.dtype)))
     if not _tall.is_tall(both):
         found = np.linalg.lstsq(_matrices(Deferred(matrix), "lstsq"), in_memory(Deferred(sides), "lstsq"), rcond=rcond)
         return _LeastSquares(_held(found[0]), _held(found[1]), int(found[2]), _held(found[3]))

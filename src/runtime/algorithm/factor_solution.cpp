@@ -14,23 +14,18 @@ namespace {
 
 class factor_solution final : factor_call {
  public:
-  factor_solution(const char* what, array_core& factors, factor_kernel& kernel, const factor_vectors& v,
-                  std::initializer_list<factor_step> steps, const factor_options& o)
+  factor_solution(const char* what, array_core& factors, std::size_t columns, factor_kernel& kernel,
+                  const factor_vectors& v, std::initializer_list<factor_step> steps, const factor_options& o)
       : factor_call(what, factors, v.array ? *v.array : factors,
                     v.array ? std::vector<array_core*>{v.array} : std::vector<array_core*>{}, kernel, o),
         factors_(factors),
         vectors_(v),
-        steps_(steps) {
-    const auto& extents = factors.facts().extents;
-    columns_ = extents[0];
-    rows_ = extents[1];
-    factorised_ = std::min(columns_, rows_);
+        steps_(steps),
+        rows_(factors.facts().extents[1]),
+        used_(columns) {
     if (v.length != rows_)
       call_.refuse("the vectors have " + std::to_string(v.length) + " elements, and the matrix " +
                    std::to_string(rows_) + " rows; a vector is as long as a row of '" + factors.facts().path + "'");
-    if (columns_ > rows_ && std::find(steps_.begin(), steps_.end(), factor_step::back) != steps_.end())
-      call_.refuse("the matrix has " + std::to_string(columns_) + " columns and " + std::to_string(rows_) +
-                   " rows: with more columns than rows there is no single solution");
     if (v.array == &factors) call_.refuse("'" + factors.facts().path + "' cannot be the vectors as well");
     if (v.array) call_.refuse_strangers(*v.array);
     for (int r = 0; v.array && r < call_.ranks(); ++r) {
@@ -41,7 +36,7 @@ class factor_solution final : factor_call {
   }
 
   factor_statistics run() {
-    if (vectors_.count == 0 || factorised_ == 0) return done_;
+    if (vectors_.count == 0 || used_ == 0) return done_;
     choose({rows_, vectors_.array ? most_ : 1, false, true, size_});
     const std::size_t panels = vectors_.array ? plan_.edges.size() - 1 : 1;
     traffic elements;
@@ -73,12 +68,12 @@ class factor_solution final : factor_call {
   }
 
  private:
-  std::uint64_t strips() const { return (factorised_ + plan_.strip - 1) / plan_.strip; }
+  std::uint64_t strips() const { return (used_ + plan_.strip - 1) / plan_.strip; }
   /// Of the strip that comes as number `n` in a step.
   rectangle place(factor_step step, std::uint64_t n) const {
     const bool backwards = step != factor_step::forward;
     const std::size_t first = static_cast<std::size_t>(backwards ? strips() - 1 - n : n) * plan_.strip;
-    const std::size_t last = std::min(first + plan_.strip, factorised_);
+    const std::size_t last = std::min(first + plan_.strip, used_);
     const bool above = step == factor_step::back && !kernel_.below_diagonal_only();
     return {{first, above ? 0 : first}, {last, above ? last : rows_}};
   }
@@ -118,17 +113,18 @@ class factor_solution final : factor_call {
   array_core& factors_;
   const factor_vectors vectors_;
   const std::vector<factor_step> steps_;
-  std::size_t rows_ = 0, columns_ = 0, factorised_ = 0;
+  const std::size_t rows_;
+  const std::size_t used_;                    ///< columns of the factors
   std::size_t most_ = 0;                      ///< right-hand sides that a rank has in the array
   std::size_t own_first_ = 0, own_last_ = 0;  ///< those of this rank
 };
 
 }  // namespace
 
-factor_statistics run_factor_steps(const char* what, array_core& factors, factor_kernel& kernel,
+factor_statistics run_factor_steps(const char* what, array_core& factors, std::size_t columns, factor_kernel& kernel,
                                    const factor_vectors& vectors, std::initializer_list<factor_step> steps,
                                    const factor_options& options) {
-  return factor_solution(what, factors, kernel, vectors, steps, options).run();
+  return factor_solution(what, factors, columns, kernel, vectors, steps, options).run();
 }
 
 }  // namespace ooc::detail

@@ -158,8 +158,21 @@ void qr_at_random(int times, std::mt19937_64& g, store_kind kind = store_kind::i
     REQUIRE((of_q.adjoint() * of_q - dense<T>::Identity(of_q.cols(), of_q.cols())).norm() <= rounding<T>(rows));
     REQUIRE((of_q * upper - m).norm() <= rounding<T>(rows) * m.norm());
 
-    if (columns > rows) continue;
     const dense<T> b = random_matrix<T>(g, 2, rows);
+    dense<T> turned = b;
+    const std::span<T> there(turned.data(), static_cast<std::size_t>(turned.size()));
+    multiply_q_adjoint(f, tau, there, r.options);
+    multiply_q(f, tau, there, r.options);
+    REQUIRE((turned - b).norm() <= rounding<T>(rows) * b.norm());
+    const std::size_t first = between(g, 1, both);
+    const dense<T> some = m.leftCols(static_cast<Eigen::Index>(first));
+    dense<T> by_some = b;
+    solve_qr(f, tau, first, std::span<T>(by_some.data(), static_cast<std::size_t>(by_some.size())), r.options);
+    const dense<T> of_some = by_some.leftCols(static_cast<Eigen::Index>(first)).transpose();
+    REQUIRE((some.adjoint() * (some * of_some - b.transpose())).norm() <=
+            rounding<T>(rows) * some.norm() * (some.norm() * of_some.norm() + b.norm()));
+
+    if (columns > rows) continue;
     dense<T> x = b;
     solve_qr(f, tau, std::span<T>(x.data(), static_cast<std::size_t>(x.size())), r.options);
     auto vectors = r.array("x", b);
@@ -315,6 +328,8 @@ TEST_CASE("matrices that cannot be factorised are refused by name, with the colu
   std::vector<double> tau(20);
   qr(narrow, tau);
   CHECK_THROWS_WITH(solve_qr(narrow, tau, std::span(x).first(20)), Catch::Contains("no single solution"));
+  CHECK_THROWS_WITH(solve_qr(narrow, tau, 21, std::span(x).first(20)),
+                    Catch::Contains("21 of its columns") && Catch::Contains("20 are factorised"));
   CHECK_THROWS_WITH(multiply_q(wide, tau, std::span(x).first(29)), Catch::Contains("29 elements are no vectors of 30"));
   CHECK_THROWS_WITH(multiply_q(wide, tau, narrow),
                     Catch::Contains("the vectors have 20 elements") && Catch::Contains("30 rows"));
