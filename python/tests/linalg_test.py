@@ -160,8 +160,9 @@ def of_rank(rng, rows, columns, rank, dtype):
     return ((left * np.geomspace(1, 0.01, rank)) @ right.conj().T).astype(dtype)
 
 
-@pytest.mark.parametrize("dtype", types)
-@pytest.mark.parametrize("shape", [(640, 640), (1100, 400), (400, 1100)])
+@pytest.mark.parametrize(
+    "dtype, shape", [*((t, (640, 640)) for t in types), (np.float64, (1100, 400)), (np.complex128, (400, 1100))]
+)
 def test_least_squares_of_any_shape_and_rank_are_the_shortest_ones(store, dtype, shape):
     rng = np.random.default_rng(12)
     both, tolerance = min(shape), 1e-2 if np.finfo(dtype).eps > 1e-10 else 1e-9
@@ -183,7 +184,7 @@ def test_least_squares_of_any_shape_and_rank_are_the_shortest_ones(store, dtype,
 def test_the_rank_of_a_product_of_random_matrices_is_found(store, dtype):
     # Their smallest singular values are far below the others, and rounding is some thousand times larger beside them.
     n = 700 if dtype == np.float32 else 500
-    for seed in range(6):
+    for seed in range(3):
         rng = np.random.default_rng(seed)
         k = int(rng.integers(1, n))
         m = (rng.standard_normal((n, k)) @ rng.standard_normal((k, n))).astype(dtype)

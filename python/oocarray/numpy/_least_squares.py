@@ -104,9 +104,7 @@ def solve(matrix: Node, sides: Node, rcond: Optional[float]) -> Tuple[Any, np.nd
     rest: List[np.ndarray] = []
     for start in range(0, count, at_once):
         some = range(start, min(start + at_once, count))
-        values = np.empty((rows, len(some)), matrix.dtype)
-        for box in _evaluation.over([(range(rows), some)], [sides], lambda box: _evaluation.fill(values, sides, box)):
-            pass
+        values = _evaluation.held(deferred(sides)[:, some.start : some.stop]._node)
         lines = values.T.astype(dtype, order="C")
         first.solve(lines, rank)
         rest.append(np.sum(np.abs(lines[:, rank:]) ** 2, axis=1))

@@ -33,6 +33,7 @@ struct policy_numbers {
   // read_ahead, read_ahead_yield, segment_history
   unsigned stream_lately = 64;  ///< touches after which a sweep that has not gone on is over
   unsigned poor_from = 32;      ///< blocks read ahead in vain, and half of the others: read-ahead does not pay
+  unsigned sure_run = 16;       ///< touches of a sweep over blocks, before it is read ahead where that does not pay
   unsigned grains_ahead = 256;  ///< of a walk, at most
   unsigned grains_ahead_poor = 2;
   unsigned run_of_grains = 16;  ///< one after the other, before their block is loaded
@@ -67,6 +68,7 @@ inline constexpr std::array all_policy_numbers{
     policy_number{"left_pause", &policy_numbers::left_pause},
     policy_number{"stream_lately", &policy_numbers::stream_lately},
     policy_number{"poor_from", &policy_numbers::poor_from},
+    policy_number{"sure_run", &policy_numbers::sure_run},
     policy_number{"grains_ahead", &policy_numbers::grains_ahead},
     policy_number{"grains_ahead_poor", &policy_numbers::grains_ahead_poor},
     policy_number{"run_of_grains", &policy_numbers::run_of_grains},

@@ -29,7 +29,9 @@ bool segment_history::comes_in_grains(block_index b, bool all_fits) noexcept {
 segment_history::sweep segment_history::follow(block_index b, block_index blocks, unsigned limit, const ahead_group& g,
                                                std::vector<block_index>& wanted) {
   if (is_no_sweep()) streams_.forget();
+  const std::size_t before = wanted.size();
   const std::int64_t step = streams_.touched(b, blocks, limit, g, wanted);
+  if (yield_.is_poor() && streams_.run() < policy_numbers::now.sure_run) wanted.resize(before);
   order_.add(step, 1);
   return {.step = step};
 }

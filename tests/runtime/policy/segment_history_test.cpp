@@ -107,6 +107,29 @@ TEST_CASE("blocks one after the other that are hardly touched are not followed u
   CHECK_FALSE(wanted.empty());
 }
 
+TEST_CASE("where read-ahead does not pay, only long sweeps over blocks are read ahead, until it pays again") {
+  segment_history h;
+  std::vector<block_index> wanted;
+  const auto comes_to = [&](block_index b) {
+    wanted.clear();
+    h.follow(b, 1000, 4, {}, wanted);
+    return !wanted.empty();
+  };
+  const block_past ahead;
+  comes_to(100);
+  CHECK(comes_to(101));
+  for (int i = 0; i < 100; ++i) h.wasted(ahead);
+  comes_to(300);
+  CHECK_FALSE(comes_to(301));  // any two neighbours
+  block_index b = 302;
+  while (b < 340 && !comes_to(b)) ++b;
+  CHECK(b >= 312);
+  CHECK(b < 320);
+  for (int i = 0; i < 200; ++i) h.used(ahead);
+  comes_to(600);
+  CHECK(comes_to(601));
+}
+
 TEST_CASE("fewer blocks are written ahead of their eviction where those that have aged come back") {
   segment_history h;
   CHECK(h.worth_writing(100) == 100);
