@@ -71,7 +71,7 @@ access_trace columns(const char* name, std::uint64_t budget, std::uint64_t n, st
                      std::uint64_t step = 1) {
   builder b(name, budget);
   const auto a = b.array(n * n * element);
-  for (std::uint64_t j = 0; j < count * step; j += step)
+  for (std::uint64_t j = 0; j < std::min(count * step, n); j += step)
     for (std::uint64_t i = 0; i < n; ++i) {
       b.touch(a, (i * n + j) * element, false, 2);
       if (write) b.touch(a, (i * n + j) * element, true, 1);
@@ -83,7 +83,7 @@ access_trace jacobi_swapped(const char* name, std::uint64_t budget, std::uint64_
                             std::uint64_t step = 1) {
   builder t(name, budget);
   const auto a = t.array(n * n * element), b = t.array(n * n * element);
-  for (std::uint64_t j = 1; j <= count * step; j += step)
+  for (std::uint64_t j = 1; j <= std::min(count * step, n - 2); j += step)
     for (std::uint64_t i = 1; i + 1 < n; ++i) {
       const std::uint64_t at = (i * n + j) * element, row = n * element;
       for (const std::uint64_t from : {at - row, at + row, at - element, at + element}) t.touch(a, from);
@@ -171,7 +171,7 @@ access_trace sweep_then_columns(std::uint64_t budget, std::uint64_t count) {
   const array_shape shape = t.trace().arrays[a];
   const std::uint64_t swept = shape.bytes / 4;
   t.sweep(a, 0, swept);
-  for (std::uint64_t j = 0; j < count; ++j)
+  for (std::uint64_t j = 0; j < std::min(count, shape.block_bytes / grain); ++j)
     for (std::uint64_t row = swept; row < shape.bytes; row += shape.block_bytes) t.touch(a, row + j * grain, false, 2);
   return t.done();
 }
@@ -192,7 +192,7 @@ access_trace columns_looking_back(std::uint64_t budget, std::uint64_t n) {
   builder t("column_looking_back", budget);
   const std::uint64_t rows = n / 2, back = 320, step = 16, count = 96, beside = budget * 8 / count;
   const auto a = t.array(n * n * element), b = t.array(budget * 8);
-  for (std::uint64_t j = 0; j < count; ++j) {
+  for (std::uint64_t j = 0; j < count && back + j * step < n; ++j) {
     for (std::uint64_t i = 0; i < rows; ++i) {
       t.touch(a, (i * n + back + j * step) * element, false, 2);
       t.touch(a, (i * n + j * step) * element, false, 2);

@@ -91,6 +91,10 @@ CALLS = {
     "linalg.cholesky": lambda a, x, y, line: xp.linalg.cholesky(positive(line)),
     "linalg.inv": lambda a, x, y, line: xp.linalg.inv(square(line)),
     "linalg.lstsq": lambda a, x, y, line: xp.linalg.lstsq(xp.reshape(x, (-1, 64)), xp.reshape(y, (-1, 64))[:, :3]),
+    "linalg.lstsq of a square matrix": lambda a, x, y, line: xp.linalg.lstsq(square(line), square(line)[:, :3]),
+    "linalg.lstsq of few independent columns": lambda a, x, y, line: xp.linalg.lstsq(
+        xp.matmul(square(line)[:, :200], square(line)[:200, :]), square(line)[:, 0]
+    ),
     "linalg.qr of a square matrix": lambda a, x, y, line: xp.linalg.qr(square(line)),
     "linalg.slogdet": lambda a, x, y, line: xp.linalg.slogdet(square(line)),
     "linalg.solve": lambda a, x, y, line: xp.linalg.solve(square(line), square(line)[:, :3000]),
