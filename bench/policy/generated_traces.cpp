@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <stdexcept>
 #include <utility>
 
 #include "measure/random_numbers.hpp"
@@ -27,6 +28,7 @@ class builder {
     return static_cast<std::uint16_t>(t_.arrays.size() - 1);
   }
   void touch(std::uint16_t array, std::uint64_t place, bool write = false, std::uint32_t work_ns = 1) {
+    if (place >= t_.arrays.at(array).bytes) throw std::out_of_range(t_.name + ": a touch behind the array");
     work_ += work_ns;
     const seen now{array, write, place / t_.unit};
     if (std::find(lately_.begin(), lately_.end(), now) != lately_.end()) return;
