@@ -6,9 +6,9 @@
 #include <limits>
 #include <numeric>
 
-#include "mpi/ranks.hpp"
+#include "mpi/own_rows.hpp"
 #include "oocarray/algorithm/factorise.hpp"
-#include "support/algorithm/matrices.hpp"
+#include "support/algorithm/factorised.hpp"
 #include "support/random_boxes.hpp"
 #include "support/test_arrays.hpp"
 
@@ -16,32 +16,6 @@ using namespace ooc;
 using namespace ooc::testing;
 
 namespace {
-
-template <class T>
-double rounding(std::size_t n) {
-  return 30.0 * static_cast<double>(n + 10) * std::numeric_limits<typename real_part_of<T>::type>::epsilon();
-}
-
-/// The same on all ranks.
-template <class T>
-dense<T> random_matrix(std::mt19937_64& g, std::size_t rows, std::size_t columns) {
-  std::uniform_real_distribution<double> d(-1, 1);
-  return matrix_of<T>(rows, columns, [&] { return d(g); });
-}
-
-/// Each rank writes its own rows; nobody syncs.
-template <class T, class Layout>
-void store_own_rows(const dense<T>& m, ooc_array<T, 2, Layout>& a) {
-  const auto [first, last] = a.local_rows();
-  for (std::size_t i = first; i < last; ++i)
-    for (std::size_t j = 0; j < a.extent(1); ++j)
-      a(i, j) = m(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j));
-}
-
-std::uint64_t sum_of_ranks(process_group& group, std::uint64_t n) {
-  group.all_reduce("sum", {&n, 1}, reduction::sum);
-  return n;
-}
 
 /// Whether all ranks have the same numbers.
 template <class T>

@@ -5,9 +5,8 @@
 #include <complex>
 #include <numeric>
 
-#include "mpi/ranks.hpp"
+#include "mpi/own_rows.hpp"
 #include "oocarray/algorithm/multiply.hpp"
-#include "support/algorithm/matrices.hpp"
 #include "support/random_boxes.hpp"
 #include "support/test_arrays.hpp"
 
@@ -20,20 +19,6 @@ namespace {
 template <class T>
 dense<T> random_matrix(std::mt19937_64& g, std::size_t rows, std::size_t columns) {
   return matrix_of<T>(rows, columns, [&] { return static_cast<int>(g() % 9) - 4; });
-}
-
-/// Each rank writes its own rows; nobody syncs.
-template <class T, class Layout>
-void store_own_rows(const dense<T>& m, ooc_array<T, 2, Layout>& a) {
-  const auto [first, last] = a.local_rows();
-  for (std::size_t i = first; i < last; ++i)
-    for (std::size_t j = 0; j < a.extent(1); ++j)
-      a(i, j) = m(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j));
-}
-
-std::uint64_t sum_of_ranks(process_group& group, std::uint64_t n) {
-  group.all_reduce("sum", {&n, 1}, reduction::sum);
-  return n;
 }
 
 template <class T, class Layout = layout_right>

@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "runtime/algorithm/factor_plan.hpp"
+#include "support/algorithm/factorised.hpp"
 #include "support/algorithm/faulty_store.hpp"
-#include "support/algorithm/matrices.hpp"
 #include "support/random_seed.hpp"
 #include "support/rounds.hpp"
 #include "support/test_arrays.hpp"
@@ -18,17 +18,6 @@ using namespace ooc;
 using namespace ooc::testing;
 
 namespace {
-
-template <class T>
-double rounding(std::size_t n) {
-  return 30.0 * static_cast<double>(n + 10) * std::numeric_limits<typename real_part_of<T>::type>::epsilon();
-}
-
-template <class T>
-dense<T> random_matrix(std::mt19937_64& g, std::size_t rows, std::size_t columns) {
-  std::uniform_real_distribution<double> d(-1, 1);
-  return matrix_of<T>(rows, columns, [&] { return d(g); });
-}
 
 template <class T>
 dense<T> positive_matrix(std::mt19937_64& g, std::size_t n) {
