@@ -206,8 +206,7 @@ void block_loader::map_ahead(unique_lock& l, frame* f) {
   f->past.maps_itself = f->past.read_ahead = false;
   state_.memory.trace.note(traced::mapped_ahead, f->segment->traced_as, f->block);
   state_.memory.order().make_active(f);
-  b.publish(f->dirty.load(std::memory_order_relaxed) ? block_state::rw : block_state::ro);
-  state_.waiters.made_evictable();
+  state_.give_back(b, f->dirty.load(std::memory_order_relaxed) ? block_state::rw : block_state::ro);
 }
 
 // As start_load(), for whole blocks of one segment.

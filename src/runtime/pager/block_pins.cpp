@@ -163,8 +163,7 @@ failure block_pins::pin_block(segment_state& s, block_index index, bool write) {
     state_.memory.order().forget(f);
     ++f->pins;
     if (write) ++f->write_pins;
-    b.publish(writable ? block_state::rw : block_state::ro);
-    state_.waiters.made_evictable();
+    state_.give_back(b, writable ? block_state::rw : block_state::ro);
     if (tell) state_.bell.ring();
     return {};
   }

@@ -371,8 +371,10 @@ bool block_writer::flush(segment_state& s, block_index index, const std::shared_
         }
         if (f->copying) {  // what is stored after the copy must arrive after it
           b.publish(state);
-          send(g, batch);
-          state_.changed.wait(g);
+          if (batch.count > 0)
+            send(g, batch);  // without the mutex: the copy may end meanwhile
+          else
+            state_.changed.wait(g);
           continue;
         }
         if (f->write_pins) {

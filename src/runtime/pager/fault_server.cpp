@@ -91,8 +91,7 @@ fault_server::outcome fault_server::serve(const touched& at) noexcept {
       case block_state::ready:
         if (!b.try_take(block_state::ready)) break;
         if (is_over(at)) {
-          b.publish(block_state::ready);
-          state_.waiters.made_evictable();
+          state_.give_back(b, block_state::ready);
           return outcome::served;
         }
         if (!map_ready(at, waited)) break;
@@ -119,8 +118,7 @@ fault_server::outcome fault_server::serve(const touched& at) noexcept {
           // One that was only promised keeps its place: it came with its last read.
           if (f->list == frame_list::inactive) state_.memory.touched(f);
         }
-        b.publish(writable ? block_state::rw : block_state::ro);
-        state_.waiters.made_evictable();
+        state_.give_back(b, writable ? block_state::rw : block_state::ro);
         return outcome::served;
       }
 
@@ -130,8 +128,7 @@ fault_server::outcome fault_server::serve(const touched& at) noexcept {
         if (!s.may_write(index)) return outcome::refused;
         if (!b.try_take(block_state::ro)) break;
         if (is_over(at)) {
-          b.publish(block_state::ro);
-          state_.waiters.made_evictable();
+          state_.give_back(b, block_state::ro);
           return outcome::served;
         }
         frame* f = s.frame_of(b);
@@ -144,8 +141,7 @@ fault_server::outcome fault_server::serve(const touched& at) noexcept {
         state_.memory.set_access(f, block_access::write);
         state_.memory.count(s, &counters::write_faults);
         note(traced::first_write, at);
-        b.publish(block_state::rw);
-        state_.waiters.made_evictable();
+        state_.give_back(b, block_state::rw);
         return outcome::served;
       }
 
@@ -154,7 +150,7 @@ fault_server::outcome fault_server::serve(const touched& at) noexcept {
         if (s.parent && t == touch::write) {
           if (!b.try_take(block_state::rw)) break;
           state_.memory.set_access(s.frame_of(b), block_access::write);
-          b.publish(block_state::rw);
+          state_.give_back(b, block_state::rw);
         }
         return outcome::served;
 
@@ -265,8 +261,7 @@ bool fault_server::map_without_load(const touched& at) noexcept {
   state_.memory.order().make_active(f);
   if (write) note_touch(at);
   l.unlock();
-  b.publish(write ? block_state::rw : block_state::ro);
-  state_.waiters.made_evictable();
+  state_.give_back(b, write ? block_state::rw : block_state::ro);
   if (write) state_.bell.ring();
   return true;
 }
@@ -312,8 +307,7 @@ bool fault_server::map_ready(const touched& at, bool waited) noexcept {
     f->past.read_ahead = false;
     if (whole && !s.parent) note_mapped(s);
   }
-  b.publish(writable ? block_state::rw : block_state::ro);
-  state_.waiters.made_evictable();
+  state_.give_back(b, writable ? block_state::rw : block_state::ro);
   if (!waited) note(traced::found, at);
   if (!waited) state_.memory.count(s, aged ? &counters::soft_faults : &counters::hits);
   if (ahead) state_.memory.count(s, &counters::read_ahead_hits, stands_for);

@@ -43,8 +43,8 @@ void fault_threads::stop() {
 
 #ifndef NDEBUG
 void fault_threads::check_invariants() const {
-  assert(stopping_ || (idle_ <= threads_.size() && threads_.size() <= most_threads));
-  assert(has_reader_ || idle_ > 0 || stopping_);  // or who hands the reading over has nobody to hand it to
+  assert(stopping_ || (idle_ <= threads_.size() && threads_.size() <= most_threads_));
+  assert(has_reader_ || idle_ > aside_.size() || stopping_);  // or who hands the reading over has nobody to hand it to
   assert(stopping_ || !ended_);
   assert(histories_.size() <= most_histories);
 }
@@ -83,12 +83,7 @@ void fault_threads::run(bool counted) {
         sys::userfault_call(mapping_.descriptor(), UFFDIO_ZEROPAGE, &z);
         return;
       }
-      if (n == news::touched && another_is_idle()) {
-        serve(t);
-      } else if (n == news::touched) {
-        const lock_guard l(mutex_);
-        aside_.push_back(t);
-      }
+      if (n == news::touched && serve_here_or_put_aside(t)) serve(t);
     }
   }
 }
@@ -119,18 +114,20 @@ void fault_threads::serve(const touch_seen& t) {
   }
 }
 
-bool fault_threads::another_is_idle() {
+// True where the reader may serve the touch itself: should it have to wait, another thread reads.  One that takes
+// a touch put aside before is not that thread, and no thread falls asleep while there are such touches.
+bool fault_threads::serve_here_or_put_aside(const touch_seen& t) {
   const lock_guard l(mutex_);
   const invariants_hold at_end(*this);
-  if (idle_ > 0) return true;
-  if (threads_.size() == most_threads || stopping_) return false;
-  try {
-    threads_.emplace_back([this] { run(true); });
-    ++idle_;                         // as good as: who hands over to it finds it there when it has begun
-  } catch (const std::exception&) {  // the system has no more: touches wait for those that are there
-    return false;
-  }
-  return true;
+  if (idle_ <= aside_.size() && threads_.size() < most_threads && !stopping_) try {
+      threads_.emplace_back([this] { run(true); });
+      ++idle_;                         // as good as: who hands over to it finds it there when it has begun
+    } catch (const std::exception&) {  // the system has no more: touches wait for those that are there
+    }
+  if (idle_ > aside_.size()) return true;
+  aside_.push_back(t);
+  changed_.notify_one();
+  return false;
 }
 
 // The waits that follow end without this thread's help.

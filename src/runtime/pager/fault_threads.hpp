@@ -7,8 +7,8 @@
 // thread that is idle.  So there is always one that reads, which mremap within the range relies on: it
 // returns once its event has been read.
 //
-// Invariant: the reader serves a touch only while another thread is idle.  Where all of them wait and
-// no more can be made, it puts touches aside, for the first thread that has time.
+// Invariant: the reader serves a touch only while another thread is idle, beside those that take the touches put
+// aside.  Where all of them wait and no more can be made, it puts touches aside, for the first thread that has time.
 //
 // Lock: `mutex_`; nothing is called with it.
 #pragma once
@@ -49,7 +49,7 @@ class fault_threads {
   void run(bool counted);
   news read(touch_seen& t) const;
   void serve(const touch_seen& t);
-  bool another_is_idle();
+  bool serve_here_or_put_aside(const touch_seen& t);
   void give_up_reading();
   fault_history take_history(std::uint32_t thread);
   void keep_history(const fault_history& h);

@@ -42,59 +42,68 @@ struct fault_history {
 
 class fault_turn {
  public:
+  static constexpr unsigned take_after = 16;  ///< faults on the same blocks
+  static constexpr unsigned release_after = take_after + 32;
+
+  /// A turn ends when its holder has not faulted for so long; less than a second.
+  explicit fault_turn(std::uint64_t idle_ns = 2'000'000) noexcept : idle_ns_(idle_ns) {}
+
   /// At the beginning of a fault; may wait for another thread's turn,
   /// before which it calls `before_wait`.
   template <class F>
   void enter(fault_history& h, const void* block, F before_wait) noexcept {
     if (h.thread == 0) h.thread = static_cast<std::uint32_t>(::syscall(SYS_gettid));
     const bool same = h.note(block);
-    if (holder_.load(std::memory_order_acquire) == h.thread) {
+    std::uint32_t now = turn_.load(std::memory_order_acquire);
+    if (holder_of(now) == h.thread) {
       if (same && h.again < release_after) {
-        in_fault_.store(true, std::memory_order_relaxed);
-        return;
+        if (turn_.compare_exchange_strong(now, h.thread | in_fault, std::memory_order_acq_rel)) return;
+      } else {
+        h.again = 0;
+        end_turn(now);
       }
-      h.again = 0;
-      end_turn_of(h.thread);
     }
     wait_while_another_holds(h.thread, before_wait);
     if (h.again < take_after) return;
-    std::uint32_t nobody = 0;
-    if (holder_.compare_exchange_strong(nobody, h.thread, std::memory_order_acq_rel))
-      in_fault_.store(true, std::memory_order_relaxed);
+    std::uint32_t nobodys = 0;
+    turn_.compare_exchange_strong(nobodys, h.thread | in_fault, std::memory_order_acq_rel);
   }
 
   /// At its end.
   void leave(const fault_history& h) noexcept {
-    if (holder_.load(std::memory_order_relaxed) != h.thread) return;
+    std::uint32_t mine = h.thread | in_fault;
+    if (turn_.load(std::memory_order_relaxed) != mine) return;
     last_seen_.store(sys::now_ns(), std::memory_order_relaxed);
-    in_fault_.store(false, std::memory_order_release);
+    turn_.compare_exchange_strong(mine, h.thread, std::memory_order_acq_rel);
   }
 
  private:
-  static constexpr unsigned take_after = 16;
-  static constexpr unsigned release_after = take_after + 32;
-  static constexpr std::uint64_t idle_ns = 2'000'000;
+  static constexpr std::uint32_t in_fault = 1u << 31;  ///< above all thread ids
 
-  void end_turn_of(std::uint32_t thread) noexcept {
-    if (holder_.compare_exchange_strong(thread, 0, std::memory_order_acq_rel)) sys::futex_wake_all(holder_);
+  static std::uint32_t holder_of(std::uint32_t turn) noexcept { return turn & ~in_fault; }
+
+  void end_turn(std::uint32_t as_seen) noexcept {
+    if (turn_.compare_exchange_strong(as_seen, 0, std::memory_order_acq_rel)) sys::futex_wake_all(turn_);
   }
 
   template <class F>
   void wait_while_another_holds(std::uint32_t thread, F before_wait) noexcept {
     for (;;) {
-      const std::uint32_t holder = holder_.load(std::memory_order_acquire);
-      if (holder == 0 || holder == thread) return;
+      const std::uint32_t seen = turn_.load(std::memory_order_acquire);
+      if (seen == 0 || holder_of(seen) == thread) return;
       before_wait();
-      constexpr timespec idle{0, idle_ns};
-      ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&holder_), FUTEX_WAIT_PRIVATE, holder, &idle, nullptr, 0);
-      if (!in_fault_.load(std::memory_order_acquire) &&
-          sys::now_ns() - last_seen_.load(std::memory_order_relaxed) >= idle_ns)
-        end_turn_of(holder);
+      const timespec idle{0, static_cast<long>(idle_ns_)};
+      ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&turn_), FUTEX_WAIT_PRIVATE, seen, &idle, nullptr, 0);
+      const std::uint32_t now = turn_.load(std::memory_order_acquire);
+      if (now != 0 && !(now & in_fault) && sys::now_ns() - last_seen_.load(std::memory_order_relaxed) >= idle_ns_)
+        end_turn(now);
     }
   }
 
-  std::atomic<std::uint32_t> holder_{0};  ///< thread whose turn it is; a futex
-  std::atomic<bool> in_fault_{false};     ///< the holder is being served
+  const std::uint64_t idle_ns_;
+  /// Whose turn it is, 0: nobody's, and whether that thread is being served: one word, so that who ends a turn
+  /// and who goes on with it cannot both have their way.  A futex.
+  std::atomic<std::uint32_t> turn_{0};
   std::atomic<std::uint64_t> last_seen_{0};
 };
 

@@ -55,7 +55,7 @@ frame* grains::merge(unique_lock& l, segment_state& g, block_index grain) {
   }
   if (!take_parts(l, g, of)) {
     state_.memory.abandon(f);
-    b.publish(block_state::in_grains);
+    state_.give_back(b, block_state::in_grains);
     return nullptr;
   }
   assert(s.grains == &g && !f->merging && !f->parts);

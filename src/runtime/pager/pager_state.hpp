@@ -48,9 +48,16 @@ class pager_state {
   bool hint_due OOC_GUARDED_BY(pager_mutex) = false;
   /// How long threads have run between their faults, all of them together.
   std::atomic<std::uint64_t> ran_ns{0};
-  /// A transfer, a call of a source or a writer at the end ended, or the service thread has turned to
-  /// another segment.
+  /// A transfer, a copy of a pinned block, a call of a source, a loan or a writer at the end ended, or the service
+  /// thread has turned to another segment.  Who waits looks and then waits without letting the mutex go between; a
+  /// function that takes the lock may let it go.
   condition_variable changed;
+
+  /// Publishes a block that the caller owned while the mutex was free: whoever looked for a frame passed it over.
+  void give_back(block& b, block_state to) noexcept {
+    b.publish(to);
+    waiters.made_evictable();
+  }
 
   // --- transfers: loads, stores, copies of pinned blocks
 

@@ -1,6 +1,7 @@
 // Tests of what is particular to mapping by userfaultfd: system calls on blocks that are not in memory, and the
 // moment in which a block comes in.  The suites of pager and array run over this way as well.
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -59,6 +60,28 @@ struct words_in_store {
   }
   memory_source source;
   std::size_t count;
+};
+
+/// While it exists the system refuses new threads: their stacks would be larger than all addresses.
+class no_more_threads {
+ public:
+  no_more_threads() {
+    ::pthread_getattr_default_np(&before_);
+    pthread_attr_t a;
+    ::pthread_getattr_default_np(&a);
+    REQUIRE(::pthread_attr_setstacksize(&a, std::size_t{1} << 47) == 0);
+    REQUIRE(::pthread_setattr_default_np(&a) == 0);
+    ::pthread_attr_destroy(&a);
+  }
+  ~no_more_threads() {
+    ::pthread_setattr_default_np(&before_);
+    ::pthread_attr_destroy(&before_);
+  }
+  no_more_threads(const no_more_threads&) = delete;
+  no_more_threads& operator=(const no_more_threads&) = delete;
+
+ private:
+  pthread_attr_t before_;
 };
 
 class open_file {
@@ -444,6 +467,28 @@ TEST_CASE("more threads touch absent blocks than serve them") {
     threads.emplace_back([&, t] {
       for (std::size_t b = t; b < 2000; b += 100) wrong += words(s)[b * page_words] != b * page_words;
     });
+  for (std::thread& t : threads) t.join();
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("two threads serve the touches of many where the system has no more") {
+  if (!userfaults_here()) return;
+  runtime rt(by_userfaultfd(64, page_bytes));
+  words_in_store store(2000, page_bytes);
+  segment s(rt.pager(), {.name = "a", .block_bytes = page_bytes, .blocks = 2000}, store.source);
+  std::vector<std::thread> threads;
+  std::atomic<std::size_t> wrong{0};
+  std::barrier all_are_there(17);
+  for (std::size_t t = 0; t < 16; ++t)
+    threads.emplace_back([&, t] {
+      all_are_there.arrive_and_wait();
+      for (std::size_t k = 0; k < 2000; ++k) {
+        const std::size_t b = (k * 7 + t * 125) % 2000;
+        wrong += words(s)[b * page_words] != b * page_words;
+      }
+    });
+  const no_more_threads from_now_on;
+  all_are_there.arrive_and_wait();
   for (std::thread& t : threads) t.join();
   CHECK(wrong == 0);
 }
