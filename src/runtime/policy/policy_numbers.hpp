@@ -39,7 +39,7 @@ struct policy_numbers {
   unsigned run_of_grains = 16;  ///< one after the other, before their block is loaded
 
   // repeated_sweep
-  unsigned passes_alike = 2;  ///< one after the other, and the sweep repeats
+  unsigned passes_alike = 1;  ///< one after the other, and the sweep repeats
 
   // aged_return
   unsigned aged_lately = 256;  ///< blocks that came back or left, after which the counts are halved

@@ -2,13 +2,15 @@
 //
 // A program that sweeps over somewhat more than the memory has each block evicted shortly before it comes back to
 // it.  It had better keep some blocks, and let go of those that it has just left.  So passes are counted here: in a
-// pass each block comes in once, and the next one begins with the same block.  When two passes (policy_numbers.hpp)
-// over as many blocks have gone by, the sweep repeats.
+// pass each block comes in once, and the next one begins with the same block.  When a pass (policy_numbers.hpp: so many
+// over as many blocks, one after the other) has gone by, the sweep repeats.
 //
 // The blocks that stay in memory are then no longer seen, and nothing can be told from the order of the rest.  But it
 // takes longer than a pass until as many blocks as a pass had have come in.  Where it does not, what was let go was
-// needed after all: the sweep does not repeat, and has to for four times as long the next time.  Where an eighth of as
-// many blocks come in that were in neither of the last passes, the program has turned to something else.
+// needed after all: the sweep does not repeat, and has to for four times as long the next time.  (How long a pass takes
+// is not known well from the first one, which may have filled the array.  Of the blocks that came in meanwhile those
+// that came in twice belong to another pass.)  Where an eighth of as many blocks come in that were in neither of the
+// last passes, the program has turned to something else.
 //
 // Not thread-safe: the pager's lock guards every call.
 #pragma once
@@ -36,10 +38,15 @@ class repeated_sweep {
       begin_pass(b, ran_ns);
     } else if (repeats()) {
       ++seen_;
-      if (!was_swept(b) && ++elsewhere_ > before_.blocks / 8) {
+      elsewhere_ += !was_swept(b);
+      again_ += std::exchange(pass_of_[b], pass_) == pass_;
+      if (elsewhere_ > before_.blocks / 8) {
         stop_repeating(b, ran_ns);
       } else if (seen_ > before_.blocks) {
-        const bool fewer = ran_ns - began_ns_ > before_.ran_ns + before_.ran_ns / 8;
+        const std::uint64_t now = ran_ns - began_ns_;
+        if (passes_ == 1) before_.ran_ns = std::min(before_.ran_ns, now / seen_ * (seen_ - again_));
+        passes_ = 2;
+        const bool fewer = now > before_.ran_ns + before_.ran_ns / 8;
         if (fewer) return begin_counting(ran_ns);
         needed_ = std::min(4 * needed_, most_needed);
         stop_repeating(b, ran_ns);
@@ -77,14 +84,14 @@ class repeated_sweep {
   }
   void begin_counting(std::uint64_t ran_ns) {
     seen_ = 1;
-    elsewhere_ = 0;
+    elsewhere_ = again_ = 0;
     began_ns_ = ran_ns;
   }
   void stop_repeating(block_index b, std::uint64_t ran_ns) {
     passes_ = 0;
     begin_pass(b, ran_ns);
   }
-  /// Since it repeats no block has a new pass.
+  /// Since it repeats there are no new passes.
   bool was_swept(block_index b) const {
     return pass_of_[b] == pass_ || pass_of_[b] == static_cast<std::uint8_t>(pass_ - 1);
   }
@@ -94,6 +101,7 @@ class repeated_sweep {
   block_index first_ = 0;      ///< of this pass
   block_index seen_ = 0;       ///< in this pass, or since it repeats
   block_index elsewhere_ = 0;  ///< of these, that were in no pass
+  block_index again_ = 0;      ///< ..., that came in twice since it repeats
   std::uint64_t began_ns_ = 0;
   pass before_;          ///< the last one, of those that ran for the shortest time
   unsigned passes_ = 0;  ///< one after the other that were alike

@@ -30,6 +30,9 @@ segment_history::sweep segment_history::follow(block_index b, block_index blocks
                                                std::vector<block_index>& wanted) {
   if (is_no_sweep()) streams_.forget();
   const std::size_t before = wanted.size();
+  // What is read ahead takes the place of what the next pass would find in memory.
+  constexpr unsigned least = 4;  // or the disk waits
+  if (repeated_.repeats() && limit > least) limit = std::max(least, limit / 2);
   const std::int64_t step = streams_.touched(b, blocks, limit, g, wanted);
   if (yield_.is_poor() && streams_.run() < policy_numbers::now.sure_run) wanted.resize(before);
   order_.add(step, 1);
