@@ -1,7 +1,8 @@
 // Names of element types, as they are recorded with a file and compared when it is opened.
 //
 //     f4 f8 f16    float, double, long double    c8 c16 c32   std::complex of them (f16, c32: x86's long double
-//                                                             only; another one is struct16, as its bytes are others)
+//                                                             only; another one is struct16, as its bytes are others,
+//                                                             and bfloat16 is struct2)
 //     f2           _Float16                      b1           bool
 //     i1 i2 i4 i8  signed integers               u1 u2 u4 u8  unsigned integers, std::byte
 //     struct<N>    any other trivially copyable type of N bytes: "struct24"
@@ -33,10 +34,13 @@ inline constexpr bool holds_address<std::span<T, N>> = true;
 template <class T, std::size_t N>
 inline constexpr bool holds_address<std::array<T, N>> = holds_address<T>;
 
-/// More than 8 bytes, and not the 64 bits of mantissa that they are on x86.
+/// A floating-point type that is none of those above though its size is: bfloat16, another processor's long double.
 template <class T>
-inline constexpr bool is_other_long_double = std::is_floating_point_v<T> &&
-                                             (sizeof(T) > 8) && std::numeric_limits<T>::digits != 64;
+inline constexpr bool is_other_float = std::is_floating_point_v<T>&& std::numeric_limits<T>::digits !=
+                                       (sizeof(T) == 2   ? 11
+                                        : sizeof(T) == 4 ? 24
+                                        : sizeof(T) == 8 ? 53
+                                                         : 64);
 
 }  // namespace detail
 
@@ -51,7 +55,7 @@ struct element_type {
     const std::string bytes = std::to_string(sizeof(T));
     if constexpr (std::is_enum_v<T>)
       return element_type<std::underlying_type_t<T>>::name();
-    else if constexpr (std::is_floating_point_v<T> && !detail::is_other_long_double<T>)
+    else if constexpr (std::is_floating_point_v<T> && !detail::is_other_float<T>)
       return "f" + bytes;
     else if constexpr (std::is_integral_v<T>)
       return (std::is_signed_v<T> ? "i" : "u") + bytes;
@@ -63,7 +67,7 @@ struct element_type {
 template <class T>
 struct element_type<std::complex<T>> {
   static std::string name() {
-    return (detail::is_other_long_double<T> ? "struct" : "c") + std::to_string(sizeof(std::complex<T>));
+    return (detail::is_other_float<T> ? "struct" : "c") + std::to_string(sizeof(std::complex<T>));
   }
 };
 

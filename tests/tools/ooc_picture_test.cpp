@@ -26,7 +26,39 @@ std::pair<std::uint32_t, std::uint32_t> size_of_png(const std::string& png) {
   return {number(16), number(20)};
 }
 
+struct particle {
+  std::uint32_t id;
+};
+
 }  // namespace
+
+template <>
+struct ooc::element_type<particle> {
+  static std::string name() { return "particle-v2"; }
+};
+
+#if defined(__x86_64__)
+TEST_CASE("a picture shows the values of long doubles, and the absolute ones of complex ones") {
+  shell sh;
+  const long double real[] = {0.25L, 7, 3}, complex[] = {3, 4, 0, 1};
+  write(sh.folder / "r", std::string(reinterpret_cast<const char*>(real), sizeof real));
+  write(sh.folder / "c", std::string(reinterpret_cast<const char*>(complex), sizeof complex));
+  sh.ok("import --type f16 --shape 3 r r");
+  sh.ok("import --type c32 --shape 2 c c");
+  CHECK(sh.ok("picture r r.png").ends_with("from 0.25 (dark) to 7 (light)\n"));
+  CHECK(sh.ok("picture c c.png").ends_with("from 1 (dark) to 5 (light)\n"));
+}
+#endif
+
+TEST_CASE("a picture of a type with a name of its own is refused") {
+  shell sh;
+  {
+    auto store = sh.store();
+    ooc::runtime rt{{.memory = 8_MiB}};
+    ooc::ooc_array<particle, 1> a{rt, store, "a", ooc::create, {100}};
+  }
+  sh.refused("picture a new.png", "no numbers");
+}
 
 TEST_CASE("a picture shows every k-th element, and slices of any dimensions") {
   shell sh;

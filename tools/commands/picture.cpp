@@ -15,6 +15,7 @@
 #include "formats/plain_file.hpp"
 #include "formats/png_image.hpp"
 #include "oocarray/error.hpp"
+#include "storage/layout/element_type.hpp"
 #include "storage/service/store_core.hpp"
 
 namespace ooc::tool {
@@ -83,13 +84,22 @@ double as(const std::byte* p) {
   return static_cast<double>(value);
 }
 
+/// Elements that are numbers here.  Only on x86 is a long double what "f16" stands for.
+bool is_number(const std::string& type) {
+  const bool extended = type == "f16" || type == "c32";
+  return storage::element_size(type) != 0 && !type.starts_with("struct") &&
+         (!extended || std::numeric_limits<long double>::digits == 64);
+}
+
 /// Of complex numbers, the absolute value.
 double number(const std::string& type, const std::byte* p) {
   if (type == "f8") return as<double>(p);
   if (type == "f4") return as<float>(p);
   if (type == "f2") return half(static_cast<std::uint16_t>(as<std::uint16_t>(p)));
   if (type == "c8") return std::hypot(as<float>(p), as<float>(p + 4));
+  if (type == "f16") return as<long double>(p);
   if (type == "c16") return std::hypot(as<double>(p), as<double>(p + 8));
+  if (type == "c32") return std::hypot(as<long double>(p), as<long double>(p + 16));
   if (type == "i1") return as<std::int8_t>(p);
   if (type == "i2") return as<std::int16_t>(p);
   if (type == "i4") return as<std::int32_t>(p);
@@ -174,7 +184,7 @@ int run_picture(const command& self, const std::vector<std::string>& arguments) 
   const auto& a = f.meta.array;
   if (a.extents.empty())
     throw usage_mistake("'" + f.meta.path + "' is a file of bytes; a picture shows arrays, which `ooc import` makes");
-  if (a.element_type.empty() || a.element_type.starts_with("struct"))
+  if (!is_number(a.element_type))
     throw usage_mistake("'" + f.meta.path + "' has elements of " + std::to_string(a.element_size) +
                         " bytes that are no numbers, and a picture shows numbers");
   const slice s = parse_slice(line.text_or("slice", ""), a.extents);

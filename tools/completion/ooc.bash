@@ -22,7 +22,7 @@ _ooc() {
   case $prev in
     --store|--from|--to) COMPREPLY=($(compgen -W "local: ooc://" -- "$cur")); compopt -o nospace; return ;;
     --format) COMPREPLY=($(compgen -W "npy raw hdf5" -- "$cur")); return ;;
-    --type) COMPREPLY=($(compgen -W "b1 f2 f4 f8 c8 c16 i1 i2 i4 i8 u1 u2 u4 u8 struct" -- "$cur")); return ;;
+    --type) COMPREPLY=($(compgen -W "b1 f2 f4 f8 f16 c8 c16 c32 i1 i2 i4 i8 u1 u2 u4 u8 struct" -- "$cur")); return ;;
     --dir) COMPREPLY=($(compgen -d -- "$cur")); compopt -o filenames; return ;;
     --key|--hosts|--ooc) COMPREPLY=($(compgen -f -- "$cur")); compopt -o filenames; return ;;
     --encrypt) COMPREPLY=($(compgen -W "on off" -- "$cur")); return ;;

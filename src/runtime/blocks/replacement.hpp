@@ -7,7 +7,10 @@
 // end; victims are taken from the head of `inactive`.  Misses stay within a few per cent of exact LRU
 // (bench: `oocbench lru`).
 //
-// `inactive` from its head, then `active` from its head, is the order in which the blocks were last seen.
+// `inactive` from its head, then `active` from its head, is the order in which the blocks were last seen.  Who else
+// goes by it: resident_set::take_clean_victim() (which of them goes, and from the tails which must stay), block_writer
+// (what is written next), block_ageing (how many age: as wants_ageing() says).  Another policy changes who is put
+// where.
 //
 // Pure bookkeeping: frames are linked here, states change in resident_set.  The pager's lock guards
 // every call; nothing allocates.

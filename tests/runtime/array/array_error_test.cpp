@@ -64,6 +64,9 @@ TEST_CASE("element types have the field's names, and users may name theirs") {
   CHECK(element_type<std::byte>::name() == "u1");
   CHECK(element_type<bool>::name() == "b1");
   CHECK(element_type<triple>::name() == "struct24");
+#ifdef __STDCPP_BFLOAT16_T__
+  CHECK(element_type<std::bfloat16_t>::name() == "struct2");  // f2 would have other values
+#endif
   CHECK(element_type<store_kind>::name() == "i4");
 }
 
