@@ -139,9 +139,10 @@ struct array_options {
   /// sync_halo() throws in the same way.  It remembers writes outside its rows until sync(), and
   /// compares them with what other ranks do until then; each conflict is reported once.  close()
   /// reports what happened since the last sync().  No other call counts as ordering accesses: what
-  /// a program orders by writeback(), a barrier of its own and invalidate() is reported too, so let
-  /// it call sync() instead.  This option is for finding errors, not for speed: every modified
-  /// block keeps a copy, and sync() and sync_halo() write back and drop all blocks.
+  /// a program orders by writeback(), a barrier of its own and invalidate(), or by sync() of another
+  /// array, is reported too, so let it call sync() of this one.  Of two arrays in turns, both.  This option is for
+  /// finding errors, not for speed: every modified block keeps a copy, and sync() and sync_halo() write back and drop
+  /// all blocks.
   conflict_checking checking = conflict_checking::off;
 
   access_pattern pattern = access_pattern::automatic;

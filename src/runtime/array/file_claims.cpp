@@ -41,8 +41,8 @@ std::string in_the_way(const std::string& path, const storage::claim_holder& oth
   if (other.ends.count() == 0)
     return "'" + path + "' " + other.doing + who + so_far + ": " +
            (w == writing::no ? ""
-                             : "open it for reading only, or with options.shared = true in all of "
-                               "them; ") +
+                             : "open it for reading only, or, unless it has commits, with "
+                               "options.shared = true in all of them; ") +
            "options.wait_for_writer waits until the other one has closed it";
   return "'" + path + "' was open for writing in a process" + who +
          " that has lost its connection; if it does not come back, the file is free in " +
@@ -66,7 +66,8 @@ std::shared_ptr<void> claim_of(storage::metadata_service& metadata, storage::fil
     if (!said && now - start >= storage::notice_after) {
       said = true;
       storage::notice("waiting for '" + path + "', which " +
-                      (other.name.empty() ? std::string("another process") : other.name) + " has open, " +
+                      (other.name.empty() ? std::string("another process") : other.name) +
+                      (other.ends.count() == 0 ? " has open, " : " had open when it lost its connection, ") +
                       storage::until_text(end, patience));
     }
     std::this_thread::sleep_for(std::min<clock::duration>(pause, end - now));

@@ -59,7 +59,9 @@ std::string advice_for(const array_usage& a, const run_usage& run, std::uint64_t
            "boxes, or sort the work by place";
   if (c.bytes_reread > a.bytes / 2 && c.bytes_reread > c.bytes_read / 4)
     return "its blocks leave memory and come back: a budget of " + amount(bytes_of_all + bytes_of_all / 8) +
-           " keeps all arrays; else fuse the steps of an iteration (ooc::sweep), or finish a part before the next one";
+           " keeps all arrays; else do more of the work on a part before going on to the next, as ooc::sweep does with "
+           "several steps" +
+           (c.bytes_written > c.bytes_read / 2 ? "; overwrite() spares the reading of what is written anew" : "");
   if (c.read_ahead_waste > c.read_ahead_blocks / 4 && c.read_ahead_waste > 16)
     return "blocks are read ahead for nothing: advise(ooc::access_pattern::random)";
   if (c.write_wait_ns > ns / 4)
@@ -123,7 +125,8 @@ std::string usage_report(const run_usage& run, std::vector<array_usage> arrays) 
   constexpr std::size_t most = 10;
   const runtime_stats& all = run.all;
   std::string text = "oocarray: report after " + number("%.1f s", run.seconds) + ", with " + amount(all.budget_bytes) +
-                     " of memory, " + amount(all.resident_bytes) + " of them in use\n";
+                     " of memory for blocks" +
+                     (all.resident_bytes == 0 ? "" : ", " + amount(all.resident_bytes) + " of them in use") + "\n";
   text += "  read " + amount(all.bytes_read) + ", wrote " + amount(all.bytes_written) + ", threads waited " +
           seconds(all.read_wait_ns) + " for reading, " + seconds(all.write_wait_ns) + " for writing\n";
   runtime_stats of_arrays;

@@ -142,8 +142,9 @@ void write_exchange::report_conflicts(const notices& told) const {
   const array_geometry& g = array_.geometry();
   const std::vector<conflict> found = find_conflicts(g, by_rank);
   if (!found.empty())
-    throw usage_error(errc::conflict,
-                      "array '" + array_.path() + "': since the last sync " + describe(found, g.rank()));
+    throw usage_error(errc::conflict, "array '" + array_.path() + "': since its last sync " +
+                                          describe(found, g.rank()) +
+                                          "; if a sync() of another array lies between, let this one have one as well");
 }
 
 }  // namespace ooc::detail

@@ -53,7 +53,7 @@ TEST_CASE("a report has a run's sums and a few lines for each array") {
   a.order.onward = 990;
   a.order.scattered = 10;
   CHECK(usage_report(run, {a}) ==
-        "oocarray: report after 10.0 s, with 64 MiB of memory, 60 MiB of them in use\n"
+        "oocarray: report after 10.0 s, with 64 MiB of memory for blocks, 60 MiB of them in use\n"
         "  read 1.5 GiB, wrote 100 B, threads waited 1.50 s for reading, 0.00 s for writing\n"
         "  of these, algorithms read 512 MiB, and wrote 100 B, past the blocks\n"
         "  array 'sky/a', 512 MiB in blocks of 2.0 MiB\n"
@@ -69,6 +69,9 @@ TEST_CASE("a report says what would be faster") {
   a.counts.bytes_read = 1024 * MiB;
   a.counts.bytes_reread = 512 * MiB;
   CHECK_THAT(page_of(a), faster("its blocks leave memory and come back: a budget of 576 MiB keeps all arrays"));
+  CHECK_THAT(page_of(a), !Catch::Contains("overwrite()"));
+  a.counts.bytes_written = 1024 * MiB;
+  CHECK_THAT(page_of(a), Catch::Contains("overwrite() spares the reading of what is written anew\n"));
   a.wasteful = true;
   CHECK_THAT(page_of(a), faster("far more is read than touched"));
   a = one("a");
