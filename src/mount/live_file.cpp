@@ -36,10 +36,10 @@ void live_file::open(bool write, bool removed) {
   std::shared_ptr<void> claim;
   // Arrays, which others write as whole blocks, one at a time, must not change behind them.
   const auto take = [&](const entry& e) {
-    if (!is_array(e)) return claim_taker::result::none;
+    if (!is_array(e)) return false;
     claim = claim_to_write(bytes_.store(), id_, true);
     if (!claim) throw usage_error(errc::busy, "'" + e.path + "' is open for writing in another program");
-    return claim_taker::result::at_once;
+    return true;
   };
   const bool anew = !bytes_.current() || (write && !writable_);
   opened_file now = !anew   ? *bytes_.refreshed()

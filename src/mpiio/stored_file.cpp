@@ -67,7 +67,7 @@ std::shared_ptr<stored_file> stored_file::open(const store& s, const opening& o)
   std::shared_ptr<void> claim;
   const auto take = [&](const storage::entry& e) {
     claim = claim_of(core, e);
-    return storage::claim_taker::result::at_once;
+    return true;
   };
   opened_file f = opened_or_made(core, o, o.write ? storage::claim_taker{take, false} : storage::claim_taker{});
   if (o.write && !claim) {

@@ -66,7 +66,7 @@ TEST_CASE("a rank that has lost its claim writes nothing over the bytes of who h
   std::shared_ptr<void> alone;
   const auto take = [&](const storage::entry& e) {
     alone = storage::claim_to_write(core, e.id, false);
-    return alone ? storage::claim_taker::result::at_once : storage::claim_taker::result::none;
+    return alone != nullptr;
   };
   std::optional<storage::opened_file> mine;
   REQUIRE(soon([&] {

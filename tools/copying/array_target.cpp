@@ -88,8 +88,12 @@ class filled_array : public array_target {
   }
 
   ~filled_array() override {
-    if (published_ || !grown_) return;
+    if (published_ || grown_to_.empty()) return;
     try {
+      if (!claim_) claim_ = core_.claim_unused(file_.meta, "cut off again");
+      file_ = core_.refresh(file_);
+      if (file_.meta.array.extents != grown_to_)
+        throw usage_error(errc::busy, "it has " + shape_text(file_.meta.array.extents) + " by now");
       (void)resize(before_);
     } catch (const std::exception& e) {
       std::fprintf(stderr, "ooc: what was appended cannot be cut off again; the array had %s: %s\n",
@@ -145,7 +149,7 @@ class filled_array : public array_target {
     at_[0] = a.extents[0];
     storage::index extents = a.extents;
     extents[0] += more[0];
-    grown_ = true;
+    grown_to_ = extents;
     file_ = resize(extents);
   }
 
@@ -171,7 +175,8 @@ class filled_array : public array_target {
   storage::store_core& core_;
   std::shared_ptr<void> claim_;
   storage::index before_;
-  bool grown_ = false, published_ = false;
+  storage::index grown_to_;  ///< empty: it has not grown here
+  bool published_ = false;
 };
 
 }  // namespace

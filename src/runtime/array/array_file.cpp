@@ -108,18 +108,17 @@ void array_file::release() noexcept {
 
 void array_file::open(writing w, std::chrono::milliseconds patience,
                       const std::function<void(const storage::entry&)>& check) {
+  // Of one with commits others may have written what will be taken back.
+  const auto checked = [&](const storage::entry& e) { check(e.commit ? store_->metadata().find(e.id, true) : e); };
   const auto take = [&](const storage::entry& e) {
-    // Of one with commits others may have written what will be taken back.
-    check(e.commit ? store_->metadata().find(e.id, true) : e);
+    checked(e);
     // What is committed does not change under who reads it, whoever writes.
-    if (e.commit && w == writing::no) return storage::claim_taker::result::none;
+    if (e.commit && w == writing::no) return false;
     claim(e, e.commit && w == writing::shared ? writing::exclusive : w, patience);
-    if (claim_.taken() == storage::claim_taker::result::waited)
-      check(store_->metadata().find(e.id, e.commit.has_value()));
-    return claim_.taken();
+    return true;
   };
   opened_ = store_->open(path_, writable_ ? storage::open_mode::read_write : storage::open_mode::read, unfinished_,
-                         {take, w == writing::exclusive, true});
+                         {take, w == writing::exclusive, true, checked});
 }
 
 void array_file::make_durable() const {

@@ -51,7 +51,7 @@ std::string in_the_way(const std::string& path, const storage::claim_holder& oth
 }
 
 std::shared_ptr<void> claim_of(storage::metadata_service& metadata, storage::file_id id, const std::string& path,
-                               writing w, std::chrono::milliseconds patience, bool& waited) {
+                               writing w, std::chrono::milliseconds patience) {
   using clock = std::chrono::steady_clock;
   const auto start = clock::now(), end = start + patience;
   bool said = false;
@@ -60,7 +60,6 @@ std::shared_ptr<void> claim_of(storage::metadata_service& metadata, storage::fil
     auto claim =
         w == writing::no ? metadata.claim_reader(id, &other) : metadata.claim_writer(id, w == writing::shared, &other);
     if (claim) return claim;
-    waited = true;
     const auto now = clock::now();
     if (now >= end) throw usage_error(errc::busy, in_the_way(path, other, w, patience));
     if (!said && now - start >= storage::notice_after) {
@@ -79,7 +78,7 @@ std::shared_ptr<void> claim_of(storage::metadata_service& metadata, storage::fil
 file_claim::file_claim(storage::store_core& store, storage::file_id id, std::string_view path, std::string_view holder,
                        writing w, std::chrono::milliseconds patience)
     : file_claim(store, id, path, holder, w) {
-  claim_ = claim_of(store.metadata(), id_, std::string(path), w, patience, waited_);
+  claim_ = claim_of(store.metadata(), id_, std::string(path), w, patience);
 }
 
 file_claim::file_claim(storage::store_core& store, storage::file_id id, std::string_view path, std::string_view holder,
@@ -104,7 +103,6 @@ file_claim& file_claim::operator=(file_claim&& o) noexcept {
     uuid_ = std::move(o.uuid_);
     id_ = std::exchange(o.id_, 0);
     held_ = std::exchange(o.held_, false);
-    waited_ = o.waited_;
     claim_ = std::move(o.claim_);
   }
   return *this;

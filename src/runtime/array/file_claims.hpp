@@ -43,21 +43,15 @@ class file_claim {
       : uuid_(std::move(o.uuid_)),
         id_(std::exchange(o.id_, 0)),
         held_(std::exchange(o.held_, false)),
-        waited_(o.waited_),
         claim_(std::move(o.claim_)) {}
   file_claim& operator=(file_claim&& o) noexcept;
 
   void release() noexcept;
-  /// Whether somebody else had it first.
-  storage::claim_taker::result taken() const noexcept {
-    return waited_ ? storage::claim_taker::result::waited : storage::claim_taker::result::at_once;
-  }
 
  private:
   std::string uuid_;
   storage::file_id id_ = 0;
   bool held_ = false;
-  bool waited_ = false;
   std::shared_ptr<void> claim_;
 };
 

@@ -84,7 +84,7 @@ block_core::block_core(runtime& rt, const store& s, std::string_view path, const
   const writing w = !writable_ ? writing::no : options.shared ? writing::shared : writing::exclusive;
   const auto claim = [&](const storage::entry& e) {
     claim_ = file_claim(core, e.id, path_, "a block_file", w, options.wait_for_writer);
-    return claim_.taken();
+    return true;
   };
   if (h == how::create) {
     opened_ = core.create(path_, file_for(b, options, s.nodes()));

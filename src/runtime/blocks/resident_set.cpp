@@ -43,6 +43,7 @@ void resident_set::drop_bytes(frame* f, block_access has) noexcept {
 void resident_set::link(frame* f, segment_state& s) noexcept {
   assert(!f->segment && f->list == frame_list::none && f->cls == s.cls);
   f->segment = &s;
+  f->block = 0;  // one that the segment has, until assign()
   f->segment_prev = nullptr;
   f->segment_next = s.resident;
   if (s.resident) s.resident->segment_prev = f;

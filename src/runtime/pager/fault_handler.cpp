@@ -333,13 +333,15 @@ void add_range(segment_state& s) {
   throw usage_error(errc::busy, "more than 1024 arrays are open at once: close some first");
 }
 
+// Who serves a message that was read late raises `served` before it looks for the segment; so the slot is emptied
+// before `served` is looked at.
 void remove_range(segment_state& s) noexcept {
-  await_services(s);
   lock_guard l(install_mutex);
   for (range& r : ranges)
     if (r.segment.load(std::memory_order_relaxed) == &s) {
-      r.base.store(0, std::memory_order_release);
-      r.segment.store(nullptr, std::memory_order_release);
+      r.base.store(0, std::memory_order_seq_cst);
+      r.segment.store(nullptr, std::memory_order_seq_cst);
+      while (const auto now = r.served.load(std::memory_order_seq_cst)) sys::futex_wait(r.served, now);
     }
 }
 

@@ -43,7 +43,7 @@ void fault_threads::stop() {
 
 #ifndef NDEBUG
 void fault_threads::check_invariants() const {
-  assert(stopping_ || (idle_ <= threads_.size() && threads_.size() <= most_threads_));
+  assert(stopping_ || (idle_ <= threads_.size() && threads_.size() <= most_threads));
   assert(has_reader_ || idle_ > aside_.size() || stopping_);  // or who hands the reading over has nobody to hand it to
   assert(stopping_ || !ended_);
   assert(histories_.size() <= most_histories);

@@ -51,11 +51,13 @@ frame* grains::merge(unique_lock& l, segment_state& g, block_index grain) {
   if (!f) return nullptr;
   if (index >= s.held_off || !b.try_take(block_state::in_grains)) {
     state_.memory.abandon(f);
+    state_.waiters.made_evictable();
     return nullptr;
   }
   if (!take_parts(l, g, of)) {
     state_.memory.abandon(f);
     state_.give_back(b, block_state::in_grains);
+    state_.memory.tables().end_if_empty(g, index);  // a grain may have gone meanwhile
     return nullptr;
   }
   assert(s.grains == &g && !f->merging && !f->parts);
@@ -154,6 +156,7 @@ void grains::undo_merge(frame* f) noexcept {
   const segment_state& s = *f->segment;
   const block_index index = f->block;
   state_.memory.abandon(f);
+  state_.memory.tables().begin(*s.grains, index);  // the last of its grains that were forgotten may have ended it
   b.publish(block_state::in_grains);
   state_.memory.tables().end_if_empty(*s.grains, index);
 }

@@ -176,7 +176,13 @@ bool memory_budget::take(unique_lock& l, std::uint64_t bytes) {
     const std::uint32_t seen = state_.waiters.look();
     const std::uint64_t budget = state_.memory.pool().budget();
     if (bytes > budget || pinned_bytes_ + needs().bytes() > budget - bytes) return false;
-    if (state_.memory.reserve(l, bytes)) return true;
+    if (state_.memory.reserve(l, bytes)) {
+      // Without the mutex meanwhile: others may have been promised the same.
+      if (pinned_bytes_ + needs().bytes() <= state_.memory.pool().budget()) return true;
+      state_.memory.pool().unreserve(bytes);
+      state_.waiters.made_evictable();
+      return false;
+    }
     if (make_room_(l) || state_.waiters.look() != seen || wait_for_owner(l)) continue;
     return false;  // what is left is modified and cannot be written
   }

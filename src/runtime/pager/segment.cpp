@@ -125,6 +125,7 @@ void segment::add_grains() {
   g.options.name = s.options.name;
   g.options.block_bytes = grain_bytes;
   g.options.writable = s.options.writable;
+  g.options.temporary = s.options.temporary;
   g.grains_in_block = s.block_bytes() / grain_bytes;
   g.options.max_blocks = s.options.max_blocks * g.grains_in_block;
   g.source = s.options.grains;
@@ -150,7 +151,7 @@ segment::~segment() {
 void segment::close(bool with_runtime) noexcept {
   segment_state& s = *state_;
   if (closed() || fault_handler::in_forked_child()) return;
-  s.use.store(with_runtime ? segment_use::closed_with_runtime : segment_use::closed, std::memory_order_release);
+  s.use.store(with_runtime ? segment_use::closed_with_runtime : segment_use::closed, std::memory_order_seq_cst);
   pager_.remove(s);
   give_up_table(s);
   if (grains_) give_up_table(*grains_);

@@ -44,8 +44,8 @@ class repeated_sweep {
         stop_repeating(b, ran_ns);
       } else if (seen_ > before_.blocks) {
         const std::uint64_t now = ran_ns - began_ns_;
-        if (passes_ == 1) before_.ran_ns = std::min(before_.ran_ns, now / seen_ * (seen_ - again_));
-        passes_ = 2;
+        if (passes_ == 1 && !looked_) before_.ran_ns = std::min(before_.ran_ns, now / seen_ * (seen_ - again_));
+        looked_ = true;
         const bool fewer = now > before_.ran_ns + before_.ran_ns / 8;
         if (fewer) return begin_counting(ran_ns);
         needed_ = std::min(4 * needed_, most_needed);
@@ -89,6 +89,7 @@ class repeated_sweep {
   }
   void stop_repeating(block_index b, std::uint64_t ran_ns) {
     passes_ = 0;
+    looked_ = false;
     begin_pass(b, ran_ns);
   }
   /// Since it repeats there are no new passes.
@@ -104,6 +105,7 @@ class repeated_sweep {
   block_index again_ = 0;      ///< ..., that came in twice since it repeats
   std::uint64_t began_ns_ = 0;
   pass before_;          ///< the last one, of those that ran for the shortest time
+  bool looked_ = false;  ///< whether it pays, since it repeats
   unsigned passes_ = 0;  ///< one after the other that were alike
   unsigned needed_ = policy_numbers::now.passes_alike;
 };

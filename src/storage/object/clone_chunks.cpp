@@ -23,18 +23,20 @@ int share_blocks(int from, std::uint64_t from_chunk, int to, std::uint64_t to_ch
 
 int copy_blocks(io_worker& w, stripe_object& from, std::uint64_t from_chunk, stripe_object& to, std::uint64_t to_chunk,
                 std::uint64_t chunks) {
-  for (std::uint64_t i = 0; i < chunks;) {
+  int failed = 0;
+  for (std::uint64_t i = 0; failed == 0 && i < chunks;) {
     const std::uint64_t n = std::min<std::uint64_t>(w.bounce_chunks(), chunks - i);
     for (const direction d : {direction::read, direction::write}) {
-      w.forget_batch();
+      if (failed != 0) break;
       const std::uint64_t at = d == direction::read ? from_chunk : to_chunk;
       w.plan.add((at + i) * chunk_size, w.bounce_chunk(0), n * chunk_size);
       w.run(d == direction::read ? from : to, d);
-      if (const object_error e = w.first_error("copying", chunk_places{})) return e.error;
+      failed = w.first_error("copying", chunk_places{}).error;
+      w.forget_batch();  // or who works here next has it run once more
     }
     i += n;
   }
-  return 0;
+  return failed;
 }
 
 }  // namespace

@@ -86,7 +86,7 @@ file_to_change open_to_change(store_core& store, const entry& e, std::string_vie
   file_to_change f;
   const auto take = [&](const entry& now) {
     f.claim = store.claim_unused(now, to_be);
-    return f.claim ? claim_taker::result::at_once : claim_taker::result::none;
+    return f.claim != nullptr;
   };
   f.file = store.open(e.id, open_mode::read_write, {take, true, true});
   return f;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "storage/base/log.hpp"
@@ -52,8 +54,9 @@ void require_no_array(const entry& e, std::uint64_t end) {
 }
 
 // The claim comes first: who is refused must not end the claims of others, and who is granted his must have seen the
-// last write of those whose claims have ended.
-opened_file opened_as(store_core& store, entry e, open_mode mode, const claim_taker& claim) {
+// last write of those whose claims have ended.  Nothing where another file has taken the place of what `look` found.
+std::optional<opened_file> opened_as(store_core& store, const std::function<entry()>& look, entry e, open_mode mode,
+                                     const claim_taker& claim) {
   metadata_service& metadata = store.metadata();
   if (mode == open_mode::read_write) require_unpacked(e);
   if (mode == open_mode::read_write && e.commit && !claim.knows_commits)
@@ -61,15 +64,18 @@ opened_file opened_as(store_core& store, entry e, open_mode mode, const claim_ta
            "an array with commits is written as an array only (ooc::open); copy it to one without to write its file");
   // Gives back bytes that were reserved by a process that has died.
   if (mode == open_mode::read_write && e.reserved > e.size) e = store.give_back(store.opened(std::move(e))).meta;
-  const auto taken = claim.take ? claim.take(e) : claim_taker::result::none;
-  // Before the claim others may have changed it, or given back what they had reserved.
-  if (taken == claim_taker::result::waited || (taken != claim_taker::result::none && e.reserved > e.size))
-    e = metadata.find(e.id, mode == open_mode::read);
+  const bool claimed = claim.take && claim.take(e);
+  if (claimed) {  // before that others may have changed it, or begun what leaves it half done
+    entry now = look();
+    if (now.id != e.id) return {};
+    e = std::move(now);
+    if (claim.check) claim.check(e);
+  }
   if (mode == open_mode::read) return store.opened(std::move(e));
   for (const file_id id : e.left_behind) throw_if(remove_everywhere(store, id));
   e.left_behind.clear();
   const bool alone = claim.alone || e.commit;
-  const bool claims = taken != claim_taker::result::none && metadata.claims_may_end;
+  const bool claims = claimed && metadata.claims_may_end;
   if (allocated_size(e) != 0 || claims) e = with_next_generation(store, std::move(e), claims, alone);
   opened_file f = store.opened(std::move(e));
   return f.meta.commit ? roll_back(store, f) : f;
@@ -183,13 +189,13 @@ opened_file store_core::opened(entry e) const {
 namespace {
 
 // opened_as() of what `look` finds, and once more where another file has taken its place meanwhile.
-template <class Look>
-opened_file open_found(store_core& store, const Look& look, open_mode mode, const claim_taker& claim) {
+opened_file open_found(store_core& store, const std::function<entry()>& look, open_mode mode,
+                       const claim_taker& claim) {
   for (;;) {
     entry e = look();
     const file_id id = e.id;
     try {
-      return opened_as(store, std::move(e), mode, claim);
+      if (auto f = opened_as(store, look, std::move(e), mode, claim)) return *std::move(f);
     } catch (const error& x) {
       if (x.code() != std::errc::no_such_file_or_directory || store.metadata().find(id).id == id) throw;
     }

@@ -30,13 +30,16 @@ struct opened_file {
 
 enum class open_mode { read, read_write };
 
-/// Takes a claim to write the file that is being opened (metadata_service::claim_writer), or throws.
+/// Takes a claim to the file that is being opened (metadata_service::claim_writer, claim_reader), or throws.
 struct claim_taker {
-  enum class result { none, at_once, waited };  ///< waited: the file may have changed meanwhile
-  std::function<result(const entry&)> take;
+  /// True: there is a claim now.  The file is then looked up once more, as others may have changed it before, and if
+  /// another one has its place this is called for that.
+  std::function<bool(const entry&)> take;
   bool alone = false;
   /// Who takes it knows that a file with commits is written by one program at a time, and begins at the last one.
   bool knows_commits = false;
+  /// Throws where the file, as it is once it is claimed, is not what the caller asked for.  May be empty.
+  std::function<void(const entry&)> check = {};
 };
 
 class store_core : public std::enable_shared_from_this<store_core> {

@@ -69,6 +69,7 @@ void unpublished_file::take_over(const entry& of) {
     }
     storage::take_over(core_, file, of);
     published_ = true;
+    core_.sync_entry(core_.refresh(file));  // or a stripe object that is lost later would count as never written
   });
 }
 

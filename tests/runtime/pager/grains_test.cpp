@@ -1,8 +1,12 @@
 // Blocks that are in memory in parts: which ones are, how they become whole, and that no byte is lost
 // between the two.
 #include <catch2/catch.hpp>
+#include <condition_variable>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
+#include <map>
+#include <mutex>
 #include <random>
 #include <string>
 #include <thread>
@@ -72,6 +76,67 @@ struct indices : block_source {
   void store(block_index, const std::byte*, completion done) override { done({}, grain_bytes); }
   void store_diff(block_index, const std::byte*, const std::byte*, completion done) override { done({}, 0); }
   bool nothing_to_load(block_index, load_part) const noexcept override { return false; }
+};
+
+/// Zeros that arrive when the test says so, and what was stored: the first byte of each grain.
+class held_source : public block_source {
+ public:
+  explicit held_source(std::size_t bytes) : bytes_(bytes) {}
+  void load(block_index, load_part, std::byte* frame, completion done) override {
+    {
+      const std::lock_guard l(mutex_);
+      if (holds_) {
+        held_.push_back({frame, std::move(done)});
+        changed_.notify_all();
+        return;
+      }
+    }
+    std::memset(frame, 0, bytes_);
+    done({}, bytes_);
+  }
+  void store(block_index b, const std::byte* frame, completion done) override {
+    {
+      const std::lock_guard l(mutex_);
+      for (std::size_t at = 0; at < bytes_; at += grain_bytes) stored_[(b * bytes_ + at) / grain_bytes] = frame[at];
+    }
+    done({}, bytes_);
+  }
+  void store_diff(block_index, const std::byte*, const std::byte*, completion done) override { done({}, 0); }
+  bool nothing_to_load(block_index, load_part) const noexcept override { return false; }
+
+  void wait_for(std::size_t loads) {
+    std::unique_lock l(mutex_);
+    changed_.wait(l, [&] { return held_.size() >= loads; });
+  }
+  /// What is held ends so, and later loads at once.
+  void let_go(const failure& with) {
+    std::vector<held> all;
+    {
+      const std::lock_guard l(mutex_);
+      holds_ = false;
+      all.swap(held_);
+    }
+    for (held& h : all) {
+      std::memset(h.frame, 0, bytes_);
+      h.done(with, with ? 0 : bytes_);
+    }
+  }
+  std::byte stored(block_index grain) {
+    const std::lock_guard l(mutex_);
+    return stored_[grain];
+  }
+
+ private:
+  struct held {
+    std::byte* frame;
+    completion done;
+  };
+  const std::size_t bytes_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool holds_ = true;
+  std::vector<held> held_;
+  std::map<block_index, std::byte> stored_;
 };
 
 /// Of this process, with the kernel's page tables.
@@ -253,6 +318,47 @@ TEST_CASE("a block whose other parts cannot be read stays in grains") {
   }
   CHECK(f.source.loads == 1);
   CHECK_FALSE(f.s.writeback());
+}
+
+TEST_CASE("what is written to a block that could not be read as its grains arrived reaches the store") {
+  held_source blocks(block_bytes), grains(grain_bytes);
+  runtime rt({.memory = 16 * mib, .block = block_bytes});
+  segment s(rt.pager(), {.name = "a", .block_bytes = block_bytes, .blocks = 16, .grains = &grains, .element_bytes = 8},
+            blocks);
+  s.advise(access_pattern::random);
+  auto* const bytes = reinterpret_cast<volatile unsigned char*>(s.base());
+  const std::size_t half = block_bytes / grain_bytes / 2;
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < half; ++i)
+    threads.emplace_back([&, i] { bytes[block_bytes + i * grain_bytes] = static_cast<unsigned char>(i + 1); });
+  grains.wait_for(half);
+  blocks.wait_for(1);  // the block is to become whole, and forgets the grains that are on their way
+  grains.let_go({});
+  blocks.let_go({std::make_error_code(std::errc::io_error), "injected"});
+  for (std::thread& t : threads) t.join();
+  // The records of a neighbour's grains, on the same page, begin and end.
+  bytes[0] = 7;
+  const block_range first[] = {{0, 1}};
+  REQUIRE_FALSE(s.pin(first, access_mode::read));
+  s.unpin(first, access_mode::read);
+  CHECK_FALSE(s.writeback());
+  CHECK(s.dirty_blocks() == 0);
+  std::size_t lost = 0;
+  for (std::size_t i = 0; i < half; ++i) lost += grains.stored(half * 2 + i) != static_cast<std::byte>(i + 1);
+  CHECK(lost == 0);
+}
+
+TEST_CASE("modified grains of a temporary array are not written at the end") {
+  memory_source source(16, block_bytes);
+  const auto grains = source.in_blocks_of(grain_bytes);
+  runtime rt({.memory = 16 * mib, .block = block_bytes});
+  segment s(rt.pager(),
+            {.name = "t", .block_bytes = block_bytes, .blocks = 16, .temporary = true, .grains = grains.get()}, source);
+  s.advise(access_pattern::random);
+  reinterpret_cast<volatile unsigned char*>(s.base())[block_bytes] = 1;
+  grains->fail_stores = 1;
+  CHECK(rt.pager().write_back_all().empty());
+  CHECK(grains->fail_stores == 1);
 }
 
 TEST_CASE("a block that could not be read becomes whole when it comes in grains again and can be read") {

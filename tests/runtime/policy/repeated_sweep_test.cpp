@@ -76,6 +76,16 @@ TEST_CASE("a sweep that is helped goes on to repeat though the first pass took l
   }
 }
 
+TEST_CASE("a sweep that is helped goes on to repeat after one that was not") {
+  program p;
+  p.end_a_repetition();
+  for (block_index b = 1; !p.sweep.repeats(); b = (b + 1) % 100) p.touch(b);
+  for (int k = 0; k < 20; ++k) {
+    p.pass(0, 60, 1700);
+    CHECK(p.sweep.repeats());
+  }
+}
+
 TEST_CASE("a sweep that is not helped repeats no more, and has to for four times as long the next time") {
   program p;
   p.end_a_repetition();

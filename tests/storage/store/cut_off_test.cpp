@@ -322,7 +322,7 @@ TEST_CASE("an opening that has found the file long before it was cut off loses n
   const auto core = s.open().core();
   const storage::claim_taker meanwhile{[&](const storage::entry&) {
     file::open(s.open(), "f", file_access::read_write).truncate(100);
-    return storage::claim_taker::result::none;
+    return false;
   }};
   const storage::opened_file f = core->open("f", storage::open_mode::read_write, false, meanwhile);
   const bytes b = filled(50, 2);
@@ -337,7 +337,7 @@ TEST_CASE("an opening beside a cut and another opening finds the file as it is t
   const storage::claim_taker meanwhile{[&](const storage::entry&) {
     file::open(s.open(), "f", file_access::read_write).truncate(100);
     file::open(s.open(), "f", file_access::read_write).write_at(50, filled(10, 3));
-    return storage::claim_taker::result::none;
+    return false;
   }};
   const storage::opened_file f = core->open("f", storage::open_mode::read_write, false, meanwhile);
   CHECK(f.meta.size == 100);

@@ -40,7 +40,7 @@ TEST_CASE("an opening beside a file that is cut off and made longer leaves no st
     auto f = other->resize(other->opened(e), 0, {});
     f = other->grow(f, large.size());
     REQUIRE_FALSE(f.file->write(request::contiguous(0, large.size()), large.data()));
-    return storage::claim_taker::result::at_once;
+    return true;
   }};
   const auto core = s.core();
   auto f = core->open("f", storage::open_mode::read_write, false, meanwhile);
@@ -50,6 +50,53 @@ TEST_CASE("an opening beside a file that is cut off and made longer leaves no st
   CHECK(found == large);
   CHECK_NOTHROW(core->sync(f));
   CHECK_NOTHROW(file::open(s.open(), "f", file_access::read_write).write_at(0, large));
+}
+
+TEST_CASE("an opening that has found a file before its claim knows what others have done until then") {
+  const two_nodes s;
+  file::create(s.open(), "f", {.striping = {0, 2, 4096}}).write_at(0, std::vector<std::byte>(100, std::byte{1}));
+  const auto other = s.core(), core = s.core();
+  const storage::claim_taker grows{[&](const storage::entry& e) {
+    (void)other->grow(other->opened(e), 20'000);
+    return true;
+  }};
+  CHECK(core->open("f", storage::open_mode::read_write, false, grows).meta.size == 20'000);
+  CHECK(core->open("f", storage::open_mode::read, false, grows).meta.size == 20'000);
+
+  unsigned claims = 0;
+  storage::file_id last = 0;
+  const storage::claim_taker replaces{[&](const storage::entry& e) {
+    if (++claims == 1) {
+      file::create(s.open(), "g", {}).write_at(0, std::vector<std::byte>(7, std::byte{1}));
+      other->replace("g", "f");
+    }
+    last = e.id;
+    return true;
+  }};
+  const auto f = core->open("f", storage::open_mode::read_write, false, replaces);
+  CHECK((claims == 2 && f.meta.id == last && f.meta.size == 7));
+
+  const storage::claim_taker begins{[&](const storage::entry& e) {
+    other->metadata().set_in_progress(e.id, "ooc::sort of process 1");
+    return true;
+  }};
+  CHECK_THROWS_WITH(core->open("f", storage::open_mode::read_write, false, begins),
+                    Catch::Contains("in the middle of an algorithm"));
+  CHECK_NOTHROW(core->open("f", storage::open_mode::read_write, true, begins));
+}
+
+TEST_CASE("an opening is refused where the array is another one once it is claimed") {
+  const two_nodes s;
+  file::create(s.open(), "f", {.striping = {0, 2, 4096}});
+  const auto core = s.core();
+  bool claimed = false;
+  const storage::claim_taker taker{[&](const storage::entry&) { return claimed = true; }, true, false,
+                                   [&](const storage::entry&) {
+                                     REQUIRE(claimed);
+                                     throw usage_error(errc::type_mismatch, "other extents");
+                                   }};
+  CHECK_THROWS_WITH(core->open("f", storage::open_mode::read_write, false, taker), Catch::Contains("other extents"));
+  CHECK(core->metadata().lookup("f").generation == 1);  // nobody else's claim has ended
 }
 
 TEST_CASE("who gives back what was reserved keeps nobody from opening the file for writing") {
