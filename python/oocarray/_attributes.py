@@ -158,6 +158,11 @@ class Attributes(MutableMapping):
         self._core = core  #: of a store
         self._path = path
 
+    @property
+    def without_name(self) -> bool:
+        """Whether they are those of a result, which no store has under a name."""
+        return isinstance(self._core, InMemory)
+
     def texts(self) -> Dict[str, str]:
         """What the store keeps."""
         return self._core.attributes(self._path)
@@ -199,6 +204,22 @@ class Attributes(MutableMapping):
 
     def __repr__(self) -> str:
         return f"Attributes({typed(self.texts())!r})"
+
+
+class InMemory:
+    """The attributes of an array without a name, as those of a path of a store."""
+
+    def __init__(self) -> None:
+        self._texts: Dict[str, str] = {}
+
+    def attributes(self, path: str) -> Dict[str, str]:
+        return dict(self._texts)
+
+    def set_attribute(self, path: str, key: str, value: str) -> None:
+        self._texts[key] = value
+
+    def remove_attribute(self, path: str, key: str) -> None:
+        self._texts.pop(key, None)
 
 
 class OfArray:

@@ -64,7 +64,9 @@ class Kept(NamedTuple):
 def kept_of(array: Array) -> Kept:
     path, fill, texts = array.current_path, None, {}
     if array.store is not None:
-        fill, texts = array.store._core.entry(path)["fill"], array.attributes.texts()
+        texts = array.attributes.texts()
+        if not array.attributes.without_name:
+            fill = array.store._core.entry(path)["fill"]
     return Kept(path, np.frombuffer(fill, array.dtype)[0] if fill else None, texts, dimensions_of(path, array.shape, texts))
 
 

@@ -334,7 +334,8 @@ def to_hdf5(
     """
     h5py = _h5py()
     part = part_of(box, array.shape, f"array '{array.path}'")
-    name = array.current_path.rpartition("/")[2] if dataset is None else dataset
+    own = "data" if array.attributes.without_name else array.current_path.rpartition("/")[2]
+    name = own if dataset is None else dataset
     if isinstance(target, h5py.Group):
         if name in target:
             if is_bare(target[name]):

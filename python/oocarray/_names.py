@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from . import _core
+from . import _core, _pending
 from ._numbers import bytes_text
 from ._view import View
 
@@ -28,6 +28,16 @@ names = frozenset(n for n in dir(np.ndarray) if not n.startswith("_")) - _not_he
 def plain(x: Any) -> Any:
     """The view of an array; anything else as it is."""
     return cast("Array", x)._view() if isinstance(x, _core.ArrayBase) else x
+
+
+#: Methods that change the array.
+_changing = {"byteswap", "fill", "itemset", "partition", "put", "resize", "setfield", "sort"}
+
+
+def about_to_change(x: Any) -> None:
+    """What has not been computed yet and needs the elements as they are is computed, if this is an array."""
+    if isinstance(x, _core.ArrayBase):
+        _pending.before_change(cast("Array", x))
 
 
 def plain_within(x: Any) -> Any:
@@ -55,6 +65,7 @@ def attribute(a: "Array", name: str) -> Any:
         large = _functions.method(a, name, arguments, named)
         if large is not NotImplemented:
             return large
+        about_to_change(a if name in _changing else named.get("out"))
         result = _without_keeper(getattr(a._view(), name)(*plain_within(arguments), **plain_within(named)))
         return named["out"] if named.get("out") is not None else result
 

@@ -30,3 +30,8 @@ def before_change(array: "Array") -> None:
         result = ref()
         if result is not None and result._needs(array):
             result._settle()
+
+
+def anything_needs(node: Any) -> bool:
+    """Whether a result is to be made of what a node has in memory."""
+    return any(result is not None and result._is_of(node) for result in (ref() for ref in list(results.values())))

@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, Iterator, Optional, Tuple
 
 import numpy as np
 
 from . import _core
-from ._names import plain, plain_within
+from ._names import about_to_change, plain, plain_within
+
+#: These change what they are given first.
+_changing = {np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis}
+#: These take a subclass for one that has no rules of its own for what is missing.
+_of_plain_arrays = {np.nanmax, np.nanmin}
+
+
+def _targets(function: Any, arguments: Any, named: Any) -> Tuple[Any, ...]:
+    """What a function of NumPy writes to."""
+    if function in _changing:
+        return (arguments[0] if arguments else next(iter(named.values()), None),)
+    out = named.get("out")
+    if out is None and len(arguments) > 2:
+        try:
+            out = inspect.signature(function).bind(*arguments, **named).arguments.get("out")
+        except (TypeError, ValueError):
+            return ()
+    return out if isinstance(out, tuple) else (out,)
 
 
 class Protocols(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
@@ -53,6 +72,8 @@ class Protocols(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
                 return large
         out = arguments.get("out")
         out = () if out is None else out if isinstance(out, tuple) else (out,)  # Numba's ufuncs hand on no tuple
+        for target in (*out, inputs[0] if method == "at" else None):
+            about_to_change(target)
         if out:
             arguments["out"] = tuple(plain(o) for o in out)
         if "where" in arguments:
@@ -70,9 +91,23 @@ class Protocols(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
         large = _functions.function(function, arguments, named)
         if large is not NotImplemented:
             return large
-        result = function(*plain_within(arguments), **plain_within(named))
+        for target in _targets(function, arguments, named):
+            about_to_change(target)
+        given = plain_within(arguments)
+        if function in _of_plain_arrays:
+            given = tuple(np.asarray(x) if isinstance(x, np.ndarray) else x for x in given)
+        result = function(*given, **plain_within(named))
         out = named.get("out")
         return out if isinstance(out, _core.ArrayBase) else result
+
+    # NumPy's operators ask a ufunc; of records and texts its arrays compare otherwise.
+    def __eq__(self, other: Any) -> Any:
+        return self._view() == plain(other) if self._dtype.kind in "VSU" else super().__eq__(other)
+
+    def __ne__(self, other: Any) -> Any:
+        return self._view() != plain(other) if self._dtype.kind in "VSU" else super().__ne__(other)
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __len__(self) -> int:
         return self.shape[0]

@@ -469,6 +469,29 @@ TEST_CASE("verify finds damage, missing shares and orphans", "[local]") {
   CHECK(sh.run("verify").status == 0);
 }
 
+TEST_CASE("a store whose metadata come from an older copy takes new files once the orphans are removed", "[local]") {
+  shell sh;
+  write(sh.folder / "f", numbered(100'000));
+  sh.ok("cp ./f one");
+  const fs::path folder =
+      fs::path(sh.url().substr(sh.url().find(':') + 1, sh.url().find(',') - sh.url().find(':') - 1));
+  const auto metadata = [&](const fs::path& from, const fs::path& to) {
+    for (const auto& e : fs::directory_iterator(from))
+      if (e.path().filename().string().starts_with("metadata."))
+        fs::copy_file(e.path(), to / e.path().filename(), fs::copy_options::overwrite_existing);
+  };
+  fs::create_directory(sh.folder / "copy");
+  metadata(folder, sh.folder / "copy");
+  sh.ok("cp ./f two");
+  sh.ok("cp ./f three");
+  metadata(sh.folder / "copy", folder);
+  CHECK(sh.run("verify --remove-orphans").status == 2);
+  CHECK(sh.run("verify").status == 0);
+  sh.ok("cp ./f four");
+  CHECK(sh.ok("cat four") == numbered(100'000));
+  CHECK(sh.run("verify").status == 0);
+}
+
 TEST_CASE("an import that is killed leaves nothing once the store is opened again", "[local]") {
   shell sh;
   write(sh.folder / "a", numbered(1000));

@@ -39,7 +39,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Optional[str] = None, cop
         values = np.array(_nested(obj), dtype) if isinstance(obj, (list, tuple)) else np.asarray(obj, dtype)
         if dtype is None and isinstance(obj, int) and values.dtype.kind not in "bi":
             raise OverflowError(f"{obj} is no number of type int64")
-        return Deferred(Held(values))
+        return Deferred(Held(values, is_programs=not isinstance(obj, (list, tuple))))
     node = node_of(obj)
     to = node.dtype if dtype is None else np.dtype(dtype)
     if node.dtype == to and not copy:
@@ -57,7 +57,7 @@ def from_dlpack(x: Any, /, *, device: Optional[str] = None, copy: Optional[bool]
     if isinstance(x, _core.ArrayBase):
         return asarray(x, copy=copy)
     values = np.from_dlpack(x)
-    return Deferred(Held(np.array(values) if copy else values))
+    return Deferred(Held(np.array(values)) if copy else Held(values, is_programs=True))
 
 
 def _filled(shape: Any, value: Any, dtype: np.dtype) -> Deferred:

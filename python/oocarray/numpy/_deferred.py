@@ -79,7 +79,22 @@ class Deferred(Array):
             return now
 
     def _needs(self, array: Array) -> bool:
+        if isinstance(array, Deferred) and not isinstance(array._node.now(), Stored):
+            return False  # what a program gets of it is its own: _values()
         return any(isinstance(leaf, Stored) and leaf.array._core.same(array._core) for leaf in self._node.leaves())
+
+    def _is_of(self, node: Node) -> bool:
+        return any(leaf is node for leaf in self._node.leaves())
+
+    def _values(self, node: Held) -> np.ndarray:
+        """For the program, which may change them: what is not computed yet keeps its own."""
+        with _lock:
+            if not node.is_programs:
+                if _pending.anything_needs(node):
+                    node = Held(np.array(node.values, subok=False))
+                    object.__setattr__(self, "_node", node)
+                node.is_programs = True
+            return node.values
 
     @property
     def _core(self) -> Any:  # type: ignore[override]
@@ -153,7 +168,7 @@ class Deferred(Array):
         if not isinstance(now, Held):
             whole = now.whole() if isinstance(now, Stored) and now.array.layout == "right" else _evaluation.held(now)
         else:
-            whole = now.values
+            whole = self._values(now)
         if dtype is not None and np.dtype(dtype) != self.dtype:
             if copy is False:
                 raise ValueError(f"elements are of type {self.dtype}; {dtype} needs a copy")
@@ -162,7 +177,7 @@ class Deferred(Array):
 
     def _view(self) -> Any:
         now = self._node.now()
-        return now.values if isinstance(now, Held) else self._array()._view()
+        return self._values(now) if isinstance(now, Held) else self._array()._view()
 
     def __getitem__(self, key: Any) -> "Deferred":
         from ._indexing import taken

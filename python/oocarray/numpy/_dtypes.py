@@ -44,7 +44,7 @@ def _of_scalar(x: Any, beside: np.dtype) -> np.dtype:
         return np.dtype("int64") if beside.kind == "b" else beside
     if isinstance(x, float):
         return np.dtype("float64")
-    return np.dtype("complex64") if beside == np.float32 else np.dtype("complex128")
+    return np.dtype("complex64") if beside in (np.float16, np.float32) else np.dtype("complex128")
 
 
 def common_type(*given: Any) -> np.dtype:

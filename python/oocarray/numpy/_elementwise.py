@@ -116,7 +116,8 @@ _binary: Dict[str, Tuple[Function, str]] = {
 @functools.lru_cache(maxsize=None)
 def _type_of_result(name: str, *dtypes: np.dtype) -> np.dtype:
     f = (_unary if len(dtypes) == 1 else _binary)[name][0]
-    return np.asarray(f(*(np.ones(1, d) for d in dtypes))).dtype
+    with np.errstate(all="ignore"):
+        return np.asarray(f(*(np.ones(1, d) for d in dtypes))).dtype
 
 
 def _check(name: str, kinds: str, dtype: np.dtype) -> None:
@@ -200,7 +201,10 @@ def ufunc_result(ufunc: np.ufunc, inputs: Any, named: Dict[str, Any]) -> Optiona
     arrays = [x if is_scalar(x) else node_of(x) for x in inputs]
     # Of what has no dimensions the value: NumPy 1 chooses the type by it.
     example = [x if is_scalar(x) else np.ones((1,) * len(x.shape), x.dtype) if x.shape else _evaluation.held(x) for x in arrays]
-    dtype = np.asarray(ufunc(*example, **named)).dtype
+    with np.errstate(all="ignore"):
+        dtype = np.asarray(ufunc(*example, **named)).dtype
+    if dtype.kind == "O":
+        return None
 
     def f(*parts: np.ndarray) -> Any:
         given = iter(parts)

@@ -8,6 +8,7 @@ the array, as NumPy does it.
 from __future__ import annotations
 
 import builtins
+import functools
 import inspect
 import warnings
 from typing import Any, Callable, Dict, Optional, Tuple
@@ -50,14 +51,11 @@ def is_large(x: Any) -> bool:
     return isinstance(x, _core.ArrayBase) and x.nbytes > runtime().small and is_of_numbers(x)  # type: ignore[attr-defined]
 
 
-def _reduction(f: Callable[..., Any], with_type: bool = False, renamed: Optional[Dict[str, str]] = None) -> Callable[..., Any]:
-    def call(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, **more: Any) -> Any:
-        named = {(renamed or {}).get(k, ""): v for k, v in more.items()}
-        if out is not None or "" in named or (dtype is not None and not with_type):
+def _reduction(f: Callable[..., Any], with_type: bool = False) -> Callable[..., Any]:
+    def call(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Any:
+        if out is not None or (dtype is not None and not with_type):
             raise _OtherCall
-        if with_type and dtype is not None:
-            named["dtype"] = dtype
-        return f(a, axis=axis, keepdims=bool(keepdims), **named)
+        return f(a, axis=axis, keepdims=bool(keepdims), **({} if dtype is None else {"dtype": dtype}))
 
     return call
 
@@ -69,6 +67,17 @@ def _with_axis(f: Callable[..., Any]) -> Callable[..., Any]:
         if out is not None:
             raise _OtherCall
         return f(a, axis=axis, keepdims=bool(keepdims))
+
+    return call
+
+
+def _spread(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Of std and var, whose fifth argument is another."""
+
+    def call(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, **more: Any) -> Any:
+        if out is not None or dtype is not None or not set(more) <= {"correction"}:
+            raise _OtherCall
+        return f(a, axis, more.get("correction", ddof), bool(keepdims))
 
     return call
 
@@ -116,16 +125,23 @@ def _array_or_number(x: Any) -> Any:
 
 
 def _where(condition: Any, *choice: Any) -> Any:
-    if len(choice) != 2 or np.asarray(condition[:0] if np.ndim(condition) else condition).dtype.kind != "b":
+    if len(choice) != 2 or builtins.any(_array_or_number(c).dtype.kind == "O" for c in choice if not is_scalar(c)) or np.asarray(condition[:0] if np.ndim(condition) else condition).dtype.kind != "b":
         raise _OtherCall
     return _elementwise.where(_array_or_number(condition), *map(_array_or_number, choice))
 
 
 def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **more: Any) -> Any:
     bounds = [a_min, a_max]
-    whole = a.dtype.kind in "biu"  # NumPy makes floats of them where a bound is one
-    if out is not None or more or not all(b is None or isinstance(b, int if whole else (int, float)) for b in bounds):
+    whole = a.dtype.kind in "iu"  # NumPy makes floats of them where a bound is one
+    if out is not None or more or a.dtype.kind in "bc":
         raise _OtherCall
+    for bound in bounds:
+        if bound is None:
+            continue
+        if not is_scalar(bound) or not isinstance(bound, int if whole else (int, float)) or bound != bound:
+            raise _OtherCall
+        if whole and not np.iinfo(a.dtype).min <= bound <= np.iinfo(a.dtype).max:
+            raise _OtherCall
     return _elementwise.clip(a, *bounds)
 
 
@@ -159,22 +175,26 @@ def _take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
     return _indexing.take_along_axis(arr, _array_or_number(indices), axis=axis)
 
 
-def _quantile(scale: float) -> Callable[..., Any]:
+def _quantile(scale: float, missing: bool = False) -> Callable[..., Any]:
     def call(
         a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, method: str = "linear",
         keepdims: Any = False, **more: Any,
     ) -> Any:
         if out is not None or more or method not in _quantiles.methods or a.dtype.kind not in "iuf":
             raise _OtherCall
-        return _quantiles.quantile(a, np.true_divide(q, scale), axis=axis, keepdims=bool(keepdims), method=method)
+        part = q / scale if is_scalar(q) else np.true_divide(q, scale)
+        return _quantiles.quantile(a, part, axis=axis, keepdims=bool(keepdims), method=method, missing=missing)
 
     return call
 
 
-def _median(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, keepdims: Any = False) -> Any:
-    if out is not None or a.dtype.kind not in "iuf":
-        raise _OtherCall
-    return _quantiles.median(a, axis=axis, keepdims=bool(keepdims))
+def _median(missing: bool) -> Callable[..., Any]:
+    def call(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, keepdims: Any = False) -> Any:
+        if out is not None or a.dtype.kind not in "iuf":
+            raise _OtherCall
+        return _quantiles.median(a, axis=axis, keepdims=bool(keepdims), missing=missing)
+
+    return call
 
 
 def _diff(a: Any, n: int = 1, axis: int = -1, **more: Any) -> Any:
@@ -184,10 +204,29 @@ def _diff(a: Any, n: int = 1, axis: int = -1, **more: Any) -> Any:
 
 
 def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
-    return _manipulation.roll(a, shift, axis=axis)
+    if axis is None:
+        return _manipulation.roll(a, builtins.sum(int(s) for s in np.ravel(shift)))
+    each = [(int(s), int(d)) for s, d in np.broadcast(shift, axis)]
+    return _manipulation.roll(a, [s for s, _ in each], axis=[d for _, d in each])
+
+
+def _in_floats(x: Any) -> Any:
+    """As NumPy's linear algebra takes integers."""
+    return _astype(x, np.float64) if x.dtype.kind in "biu" else x
+
+
+def _of_floats(f: Callable[..., Any], of: int = 1) -> Callable[..., Any]:
+    """A function of a matrix, or two, which may have integers."""
+
+    @functools.wraps(f)
+    def call(*arguments: Any, **named: Any) -> Any:
+        return f(*(_in_floats(_array_or_number(x)) for x in arguments[:of]), *arguments[of:], **named)
+
+    return call
 
 
 def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Any:
+    x = _in_floats(x)
     if ord is None:
         return linalg.vector_norm(x, axis=axis, keepdims=keepdims)
     if isinstance(axis, int) and isinstance(ord, (int, float)):
@@ -204,11 +243,11 @@ def _svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: A
 def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     if rcond == "warn":
         raise _OtherCall
-    return linalg.lstsq(a, _array_or_number(b), rcond=rcond)
+    return linalg.lstsq(_in_floats(a), _in_floats(_array_or_number(b)), rcond=rcond)
 
 
 def _dot(a: Any, b: Any, out: Any = None) -> Any:
-    if out is not None or np.ndim(b) == 0 or a.ndim != 2 or np.ndim(b) > 2:
+    if out is not None or np.ndim(b) == 0 or a.ndim != 2 or np.ndim(b) > 2 or "b" in (a.dtype.kind, _array_or_number(b).dtype.kind):
         raise _OtherCall
     return linalg.matmul(a, _array_or_number(b))
 
@@ -217,9 +256,9 @@ def _without_missing(f: Callable[..., Any], with_type: bool = False) -> Callable
     """Of numpy.nansum and its like."""
 
     def call(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, **more: Any) -> Any:
-        if out is not None or not set(more) <= {"ddof"} or (dtype is not None and not with_type):
+        if out is not None or more or (dtype is not None and not with_type):
             raise _OtherCall
-        return f(a, axis=axis, keepdims=bool(keepdims), **more, **({"dtype": dtype} if with_type else {}))
+        return f(a, axis=axis, keepdims=bool(keepdims), **({"dtype": dtype} if with_type else {}))
 
     return call
 
@@ -253,7 +292,7 @@ def _histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, w
 
 def _transform(f: Callable[..., Any]) -> Callable[..., Any]:
     def call(a: Any, n: Any = None, axis: int = -1, norm: Any = None, **more: Any) -> Any:
-        if more:
+        if more or a.dtype.kind == "b":
             raise _OtherCall
         return f(a, n=n, axis=axis, norm=norm or "backward")
 
@@ -272,8 +311,6 @@ def _copy(a: Any, order: Any = "C", **more: Any) -> Any:
         raise _OtherCall
     return elementwise(lambda v: v, [node_of(a)], a.dtype)
 
-
-_of_spread = {"ddof": "correction", "correction": "correction"}
 
 #: By the names of NumPy's functions.
 _by_name: Dict[str, Callable[..., Any]] = {
@@ -294,15 +331,18 @@ _by_name: Dict[str, Callable[..., Any]] = {
     "dot": _dot,
     "max": _with_axis(_reductions.max),
     "mean": _mean,
-    "median": _median,
+    "median": _median(False),
     "min": _with_axis(_reductions.min),
     "nanmax": _extreme_without_missing(_statistics.nanmax),
     "nanmean": _without_missing(_statistics.nanmean),
+    "nanmedian": _median(True),
     "nanmin": _extreme_without_missing(_statistics.nanmin),
+    "nanpercentile": _quantile(100, True),
     "nanprod": _without_missing(_statistics.nanprod, with_type=True),
-    "nanstd": _without_missing(_statistics.nanstd),
+    "nanquantile": _quantile(1, True),
+    "nanstd": _spread(lambda a, axis, ddof, keepdims: _statistics.nanstd(a, axis=axis, keepdims=keepdims, ddof=ddof)),
     "nansum": _without_missing(_statistics.nansum, with_type=True),
-    "nanvar": _without_missing(_statistics.nanvar),
+    "nanvar": _spread(lambda a, axis, ddof, keepdims: _statistics.nanvar(a, axis=axis, keepdims=keepdims, ddof=ddof)),
     "percentile": _quantile(100),
     "prod": _reduction(_reductions.prod, with_type=True),
     "ptp": _extreme_without_missing(_statistics.ptp),
@@ -310,25 +350,25 @@ _by_name: Dict[str, Callable[..., Any]] = {
     "roll": _roll,
     "sort": _sort(_ordering.sort),
     "stack": _stack,
-    "std": _reduction(_reductions.std, renamed=_of_spread),
+    "std": _spread(lambda a, axis, ddof, keepdims: _reductions.std(a, axis=axis, keepdims=keepdims, correction=ddof)),
     "sum": _reduction(_reductions.sum, with_type=True),
     "take_along_axis": _take_along_axis,
     "unique": _unique,
-    "var": _reduction(_reductions.var, renamed=_of_spread),
+    "var": _spread(lambda a, axis, ddof, keepdims: _reductions.var(a, axis=axis, keepdims=keepdims, correction=ddof)),
     "where": _where,
 }
 
 _functions: Dict[Any, Callable[..., Any]] = {getattr(np, name): f for name, f in _by_name.items()}
 _functions.update({np.amax: _by_name["max"], np.amin: _by_name["min"], np.linalg.norm: _norm})
 _functions.update({
-    np.linalg.cholesky: lambda a, *, upper=False: linalg.cholesky(a, upper=upper),
-    np.linalg.det: linalg.det,
-    np.linalg.inv: linalg.inv,
+    np.linalg.cholesky: _of_floats(lambda a, *, upper=False: linalg.cholesky(a, upper=upper)),
+    np.linalg.det: _of_floats(linalg.det),
+    np.linalg.inv: _of_floats(linalg.inv),
     np.linalg.lstsq: _lstsq,
-    np.linalg.qr: lambda a, mode="reduced": linalg.qr(a, mode=mode),
-    np.linalg.slogdet: linalg.slogdet,
-    np.linalg.solve: lambda a, b: linalg.solve(a, _array_or_number(b)),
-    np.linalg.svd: _svd,
+    np.linalg.qr: _of_floats(lambda a, mode="reduced": linalg.qr(a, mode=mode)),
+    np.linalg.slogdet: _of_floats(linalg.slogdet),
+    np.linalg.solve: _of_floats(lambda a, b: linalg.solve(a, b), of=2),
+    np.linalg.svd: _of_floats(_svd),
 })
 _functions.update({getattr(np.fft, n): _transform(getattr(fft, n)) for n in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")})
 
@@ -432,6 +472,8 @@ def method(a: Any, name: str, arguments: Tuple[Any, ...], named: Dict[str, Any])
 def ufunc(of: np.ufunc, how: str, inputs: Tuple[Any, ...], named: Dict[str, Any]) -> Any:
     """What a ufunc gives where that is large; NotImplemented where it is for NumPy itself."""
     if how != "__call__" or not isinstance(of, np.ufunc) or not builtins.any(is_large(i) for i in inputs):
+        return NotImplemented
+    if of is np.matmul and builtins.all(_array_or_number(i).dtype.kind == "b" for i in inputs if not is_scalar(i)):
         return NotImplemented
     if of is np.matmul and not named and builtins.all(np.ndim(i) in (1, 2) for i in inputs) and is_large(inputs[0]):
         return _called("matmul", linalg.matmul, tuple(map(_array_or_number, inputs)), {})

@@ -166,7 +166,7 @@ def reshape(x: Any, /, shape: Sequence[int], *, copy: Optional[bool] = None) -> 
     to = tuple(wanted)
     if isinstance(node, Held):
         values = node.values.reshape(to)
-        return Deferred(Held(values.copy() if copy else values))
+        return Deferred(Held(values.copy()) if copy else Held(values, node.is_programs))
     if to == node.shape:
         return deferred(Seen(node, to, [(range(n), d) for d, n in enumerate(to)])) if copy else Deferred(node)
     if isinstance(node, Stored):  # in another shape already, perhaps

@@ -9,13 +9,15 @@ for whole lines they take one reading.
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
 from .._runtime import runtime
 from . import _evaluation
 from ._deferred import Deferred, deferred, is_small, node_of
+from ._dtypes import cast, is_scalar
+from ._elementwise import isnan, logical_not  # type: ignore[attr-defined]
 from ._manipulation import axes_of, moveaxis, permute_dims, reshape
 from ._nodes import Held, Node, Ranges, Stored
 
@@ -32,7 +34,7 @@ def _sample_size() -> int:
 methods = ("linear", "lower", "higher", "nearest", "midpoint")
 
 
-def quantile(x: Any, q: Any, /, *, axis: Any = None, keepdims: Any = False, method: str = "linear") -> Deferred:
+def quantile(x: Any, q: Any, /, *, axis: Any = None, keepdims: Any = False, method: str = "linear", missing: bool = False) -> Deferred:
     """The quantiles `q`, numbers from 0 to 1, as `numpy.quantile` has them: exact, and NaN where there is one.
 
     Parameters
@@ -43,72 +45,90 @@ def quantile(x: Any, q: Any, /, *, axis: Any = None, keepdims: Any = False, meth
     axis : int, tuple of int or None
         All elements without it.
     method : "linear", "lower", "higher", "nearest" or "midpoint"
+    missing : bool
+        NaN are left out, as by `numpy.nanquantile`.
     """
     wanted = np.asarray(q, np.float64)
     if method not in methods:
         raise ValueError(f"method={method!r}: choose one of {', '.join(methods)}")
     if wanted.size and not (0 <= wanted.min() and wanted.max() <= 1):
         raise ValueError(f"q={q!r}: quantiles are from 0 to 1")
-    return _quantile(x, wanted, axis, bool(keepdims), method)
+    return _quantile(x, wanted, axis, bool(keepdims), _How(method, missing), is_scalar(q))
 
 
-def median(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Deferred:
+def median(x: Any, /, *, axis: Any = None, keepdims: Any = False, missing: bool = False) -> Deferred:
     """As `numpy.median`; see `quantile`."""
-    return _quantile(x, np.asarray(0.5), axis, bool(keepdims), "median")
+    return _quantile(x, np.asarray(0.5), axis, bool(keepdims), _How("median", missing))
 
 
-def _numpys(values: np.ndarray, q: np.ndarray, axes: Any, keepdims: bool, method: str) -> np.ndarray:
-    if method == "median":  # which keeps the type of floats
-        return np.asarray(np.median(values, axis=axes, keepdims=keepdims))
-    how: Any = method
-    return np.asarray(np.quantile(values, q, axis=axes, keepdims=keepdims, method=how))
+class _How(NamedTuple):
+    method: str  #: one of `methods`, or "median", which keeps the type of floats
+    missing: bool = False  #: NaN are left out
+
+    def numpys(self, values: np.ndarray, q: Any, axes: Any, keepdims: bool) -> np.ndarray:
+        if self.method == "median":
+            return np.asarray((np.nanmedian if self.missing else np.median)(values, axis=axes, keepdims=keepdims))
+        method: Any = self.method
+        f = np.nanquantile if self.missing else np.quantile
+        return np.asarray(f(values, q, axis=axes, keepdims=keepdims, method=method))
+
+    def of_all(self, node: Node, q: np.ndarray) -> np.ndarray:
+        """Of all elements of an array of any size."""
+        if self.missing and node.dtype.kind == "f":
+            x = Deferred(node)
+            node = x[logical_not(isnan(x))]._node.now()
+            if math.prod(node.shape) == 0:
+                return np.full(q.shape, np.nan)
+        return _of_all(node, q, self.method)
 
 
-def _quantile(x: Any, q: np.ndarray, axis: Any, keepdims: bool, method: str) -> Deferred:
+def _quantile(x: Any, q: np.ndarray, axis: Any, keepdims: bool, how: _How, of_python: bool = False) -> Deferred:
+    """`of_python`: the quantile is a number of Python, which leaves the type of the elements."""
     node = node_of(x)
     if node.dtype.kind not in "iuf":
         raise TypeError(f"quantiles of elements of type {node.dtype} are not defined")
     axes = axes_of(axis, len(node.shape))
     if math.prod(node.shape[a] for a in axes) == 0:
         raise ValueError("an array without elements has no quantiles")
+    result = how.numpys(np.zeros(1, node.dtype), float(q) if of_python else q, None, False).dtype
     if is_small(node):
-        return deferred(Held(_numpys(_evaluation.held(node), q, axes, keepdims, method)))
+        return deferred(Held(how.numpys(_evaluation.held(node), q, axes, keepdims).astype(result, copy=False)))
     if len(axes) == len(node.shape):
-        result = _numpys(np.zeros(1, node.dtype), q, None, False, method).dtype
-        values = _of_all(node, q.reshape(-1), method).reshape(q.shape).astype(result)
+        values = how.of_all(node, q.reshape(-1)).reshape(q.shape).astype(result)
         return deferred(Held(values.reshape(q.shape + (1,) * len(node.shape)) if keepdims else values))
-    return _of_lines(x, node, q, axes, keepdims, method)
+    made = _of_lines(x, node, q, axes, keepdims, how)
+    return made if made.dtype == result else Deferred(cast(made._node.now(), result))
 
 
-def _of_lines(x: Any, node: Node, q: np.ndarray, axes: Tuple[int, ...], keepdims: bool, method: str) -> Deferred:
+def _of_lines(x: Any, node: Node, q: np.ndarray, axes: Tuple[int, ...], keepdims: bool, how: _How) -> Deferred:
     kept = [d for d in range(len(node.shape)) if d not in axes]
     if len(axes) > 1:
         flat = reshape(permute_dims(x, (*kept, *axes)), (*(node.shape[d] for d in kept), -1))
-        made = _of_lines(flat, flat._node.now(), q, (len(kept),), False, method)
+        made = _of_lines(flat, flat._node.now(), q, (len(kept),), False, how)
     else:
-        made = _of_axis(x, node, q, axes[0], method)
+        made = _of_axis(x, node, q, axes[0], how)
     shape = q.shape + tuple(node.shape[d] if d in kept else 1 for d in range(len(node.shape)) if d in kept or keepdims)
     return reshape(made, shape)
 
 
-def _of_axis(x: Any, node: Node, q: np.ndarray, a: int, method: str) -> Deferred:
+def _of_axis(x: Any, node: Node, q: np.ndarray, a: int, how: _How) -> Deferred:
     """With the dimensions of `q` first, as one of them."""
     line = node.shape[a] * node.dtype.itemsize
     if line > runtime().memory // 16:
         lines = reshape(moveaxis(x, a, -1), (-1, node.shape[a]))
         rest = node.shape[:a] + node.shape[a + 1 :]
-        each = np.stack([_of_all(lines[i, :]._node.now(), q.reshape(-1), method) for i in range(lines.shape[0])], axis=1)
+        each = np.stack([how.of_all(lines[i, :]._node.now(), q.reshape(-1)) for i in range(lines.shape[0])], axis=1)
         return deferred(Held(each.reshape(-1, *rest)))
     if a != len(node.shape) - 1 and node.nbytes > runtime().memory // 2:  # columns would be read in short runs
-        return _of_axis(moveaxis(x, a, -1), moveaxis(x, a, -1)._node.now(), q, len(node.shape) - 1, method)
+        return _of_axis(moveaxis(x, a, -1), moveaxis(x, a, -1)._node.now(), q, len(node.shape) - 1, how)
     shape = node.shape[:a] + (max(1, q.size),) + node.shape[a + 1 :]
     lines_of = (math.prod(q.shape), *node.shape[:a], *node.shape[a + 1 :])
 
     def f(v: np.ndarray) -> np.ndarray:
-        made = _numpys(v, q.reshape(-1), a, False, method)
+        made = how.numpys(v, q.reshape(-1), a, False)
         return np.moveaxis(made if made.ndim == len(lines_of) else made[None], 0, a)
 
-    result = _numpys(np.zeros(1, node.dtype), q, None, False, method).dtype
+    result = how.numpys(np.zeros(1, node.dtype), q, None, False).dtype
     return moveaxis(Deferred(Stored(_evaluation.by_line(node, (a,), f, shape, result))), a, 0)
 
 
@@ -121,7 +141,10 @@ def _of_all(node: Node, q: np.ndarray, method: str) -> np.ndarray:
     values = _select(node, n, {(math.floor(p), math.ceil(p)) for p in at})
     if values is None:
         return np.full(q.shape, np.nan)
-    lower, upper = (np.asarray([values[int(f(p))] for p in at], np.float64) for f in (math.floor, math.ceil))
+    # An element as it is, or a number between two.
+    whole = method in ("lower", "higher", "nearest")
+    dtype = node.dtype if whole else np.result_type(node.dtype, np.float64)
+    lower, upper = (np.asarray([values[int(f(p))] for p in at], dtype) for f in (math.floor, math.ceil))
     part = at - np.floor(at)
     if method == "linear":
         made = np.where(part < 0.5, lower + (upper - lower) * part, upper - (upper - lower) * (1 - part))

@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import _opening
 from .._array import Array
+from .._attributes import Attributes, InMemory
 from .._errors import InvalidRequest, NotAStore
 from .._runtime import open_arrays, runtime
 from .._store import Store, open_store
@@ -53,4 +54,6 @@ def scratch(shape: Shape, dtype: np.dtype) -> Array:
     """A new array there.  Raises OSError (ENOSPC) where the store has no room for it."""
     if dtype.kind == "O":
         raise InvalidRequest("elements that are Python objects have no place in a store")
-    return _opening.made(store(), f".scratch-{uuid.uuid4().hex}", "create", shape, dtype, {"temporary": True})
+    array = _opening.made(store(), f".scratch-{uuid.uuid4().hex}", "create", shape, dtype, {"temporary": True})
+    array._attributes = Attributes(InMemory(), array.path)  # there is no name that the store could keep them under
+    return array

@@ -14,6 +14,7 @@ import numpy as np
 from .._runtime import runtime
 from . import _evaluation
 from ._deferred import Deferred, deferred, elementwise, in_memory, node_of
+from ._dtypes import cast
 from ._elementwise import divide, multiply  # type: ignore[attr-defined]
 from ._manipulation import axis_of, reshape
 from ._nodes import Held, Ranges
@@ -131,6 +132,9 @@ def average(a: Any, axis: Optional[int] = None, weights: Any = None, keepdims: A
         places = [1] * len(shape)
         places[axis_of(axis, len(shape))] = of_weights[0]
         weights = reshape(weights, tuple(places))
+    types = (node_of(a).dtype, node_of(weights).dtype)
+    wide = np.result_type(*types, np.float64) if types[0].kind in "biu" else np.result_type(*types)
+    a, weights = (Deferred(cast(node_of(x), wide)) for x in (a, weights))
     whole = sum(weights, axis=axis, keepdims=keepdims)
     if builtins.bool(np.any(in_memory(whole, "average") == 0)):
         raise ZeroDivisionError("Weights sum to zero, can't be normalized")

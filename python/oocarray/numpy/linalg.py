@@ -202,7 +202,8 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: Any = False, ord: Any 
     if ord == 1:
         return _sum(size, axis=axis, keepdims=keepdims)
     if ord == 2:
-        wide = Deferred(cast(size._node.now(), np.dtype(np.float64)))  # squares of floats have no room in float32
+        # Squares of floats have no room in float32.
+        wide = Deferred(cast(size._node.now(), np.result_type(dtype, np.float64)))
         return deferred(cast(sqrt(_sum(multiply(wide, wide), axis=axis, keepdims=keepdims))._node.now(), dtype))
     return _pow(_sum(_pow(size, ord), axis=axis, keepdims=keepdims), 1 / ord)
 

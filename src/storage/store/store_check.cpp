@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "storage/base/in_flight.hpp"
+#include "storage/service/unpublished_file.hpp"
 
 namespace ooc::storage {
 
@@ -171,7 +172,26 @@ check_result check_store(store_core& core, std::string_view path,
   return result;
 }
 
+namespace {
+
+// Metadata that come from a copy do not know the numbers of later files.  They are used up here by empty files without
+// a name, which have no stripe objects: new files would be given them, and meet what is there.
+void use_up_numbers(store_core& core, file_id last) {
+  for (file_id used = 0; used < last;) {
+    new_file f;
+    f.striping = {0, 1, chunk_size};
+    const opened_file made = core.make(passing_path(""), f);
+    used = made.meta.id;
+    core.abandon(made);
+  }
+}
+
+}  // namespace
+
 void remove_orphans(store_core& core, const std::vector<check_result::orphan>& orphans) {
+  file_id last = 0;
+  for (const auto& o : orphans) last = std::max(last, o.id);
+  use_up_numbers(core, last);
   for (const auto& o : orphans) {
     in_flight removal;
     auto gone = std::make_shared<file_shape>();

@@ -1,0 +1,182 @@
+"""Calls whose results were not NumPy's once: what NumPy's functions give of arrays that are large for ordinary memory."""
+
+import gc
+import warnings
+
+import numpy as np
+import pytest
+
+import oocarray as ooc
+import oocarray.numpy as xp
+
+numpy_2 = np.lib.NumpyVersion(np.__version__) >= "2.0.0"
+P = np.random.default_rng(1).normal(size=(60, 60))
+I = (P * 100).astype("i4")
+
+
+@pytest.fixture
+def kept(store):
+    """Keeps an array of NumPy in the store; results above 400 bytes are computed when they are needed."""
+    rt = ooc.Runtime(memory="8MiB", small=400, block="64KiB")
+
+    def keep(p, _names=iter(range(10**6))):
+        a = store.create(f"a{next(_names)}", p.shape, p.dtype)
+        a.write(..., p)
+        return a
+
+    yield keep
+    gc.collect()
+    rt.close()
+
+
+def same(ours, numpys):
+    ours, numpys = np.asarray(ours), np.asarray(numpys)
+    assert (ours.dtype, ours.shape) == (numpys.dtype, numpys.shape)
+    np.testing.assert_allclose(ours, numpys, rtol=1e-12)
+
+
+changes = {
+    "iadd": lambda a: a.__iadd__(1),
+    "out": lambda a: np.add(a, 1, out=a),
+    "at": lambda a: np.add.at(a, (0, 0), 5),
+    "clip": lambda a: np.clip(a, -0.1, 0.1, out=a),
+    "positional out": lambda a: np.clip(a, -0.1, 0.1, a),
+    "cumsum": lambda a: np.cumsum(a, axis=0, out=a),
+    "sort": lambda a: a.sort(),
+    "fill": lambda a: a.fill(3),
+    "put": lambda a: np.put(a, [1, 2], 7),
+    "copyto": lambda a: np.copyto(a, 2),
+    "putmask": lambda a: np.putmask(a, np.ones((60, 60), bool), 2),
+}
+
+
+@pytest.mark.parametrize("change", changes.values(), ids=changes)
+def test_a_result_is_that_of_the_call_whatever_is_changed_later(kept, change):
+    a = kept(P)
+    y = a * 2
+    change(a)
+    same(y, P * 2)
+    b = P.copy()
+    change(b)
+    same(a[...], b)
+
+
+@pytest.mark.parametrize("make", [
+    lambda v: xp.reshape(v, (1, 60)), lambda v: xp.asarray(v), lambda v: xp.from_dlpack(v), lambda v: xp.asarray(memoryview(v)),
+], ids=["reshape", "asarray", "from_dlpack", "memoryview"])
+def test_a_result_has_the_numbers_that_memory_had_at_the_call(kept, make):
+    a, v = kept(P), np.ones(60)
+    y = a + make(v)
+    v[:] = 5
+    same(y, P + 1)
+
+
+def test_what_is_changed_in_a_small_result_is_not_in_those_made_of_it(kept):
+    a = kept(P)
+    x = xp.asarray(np.ones(40), copy=True)
+    y = a[:, :40] + x
+    np.asarray(x)[:] = 3
+    same(y, P[:, :40] + 1)
+    z = a[:, :40] + x
+    np.add(x, 4, out=x)
+    same(z, P[:, :40] + 3)
+    same(x, np.full(40, 7.0))
+
+
+@pytest.mark.parametrize("call", [
+    lambda a: np.std(a, 0, None, None, 1), lambda a: np.var(a, None, None, None, 1), lambda a: np.nanstd(a, 0, None, None, 1),
+    lambda a: np.nanvar(a, 1, None, None, 1, True), lambda a: a.std(0, None, None, 2), lambda a: np.std(a, axis=1, ddof=3, keepdims=True),
+    lambda a: np.roll(a, (1, 2), axis=0), lambda a: np.roll(a, (1, 2)), lambda a: np.roll(a, [2], axis=(0, 1)),
+    lambda a: np.roll(a, np.array([1, 2]), axis=(0, 1)), lambda a: np.quantile(a, 0.25), lambda a: np.percentile(a, 50.0, axis=0),
+    lambda a: np.quantile(a, np.float64(0.25)),
+])
+def test_arguments_mean_what_they_mean_to_numpy(kept, call):
+    for dtype in ("f8", "f4"):
+        p = P.astype(dtype)
+        ours, numpys = np.asarray(call(kept(p))), np.asarray(call(p))
+        assert (ours.dtype, ours.shape) == (numpys.dtype, numpys.shape)
+        np.testing.assert_allclose(ours, numpys, rtol=1e-5)
+
+
+@pytest.mark.parametrize("call", [
+    np.linalg.norm, lambda a: np.linalg.norm(a, axis=0), lambda a: np.linalg.norm(a, axis=0, ord=1),
+    lambda a: np.linalg.norm(a, axis=1, ord=np.inf), lambda a: np.linalg.norm(a, axis=1, ord=3), lambda a: np.linalg.norm(a, axis=1, ord=0.5),
+    lambda a: np.linalg.norm(a, axis=1, ord=-1), np.linalg.det, np.linalg.inv, lambda a: np.linalg.solve(a, np.arange(60)),
+    lambda a: np.linalg.slogdet(a)[1], lambda a: np.linalg.svd(a, compute_uv=False), lambda a: np.average(a, axis=0, weights=np.abs(I) + 1),
+])
+def test_integers_are_taken_as_numpy_takes_them(kept, call):
+    i = I + 200 * np.eye(60, dtype="i4") + (I == 0)
+    with np.errstate(all="ignore"):
+        ours, numpys = np.asarray(call(kept(i))), np.asarray(call(i))
+    assert (ours.dtype, ours.shape) == (numpys.dtype, numpys.shape)
+    np.testing.assert_allclose(ours, numpys, rtol=1e-9)
+
+
+def test_sums_of_small_integers_do_not_overflow(kept):
+    u = np.full((60, 60), 200, "u1")
+    assert np.average(kept(u), weights=kept(u)) == np.average(u, weights=u)
+    i1 = np.full((60, 60), -128, "i1")
+    same(np.linalg.norm(kept(i1), axis=0, ord=3), np.linalg.norm(i1.astype(float), axis=0, ord=3))
+    large = np.full((60, 60), 2**60)
+    assert np.linalg.norm(kept(large)) == np.linalg.norm(large.astype(float))
+
+
+@pytest.mark.parametrize("method", ["lower", "higher", "nearest"])
+def test_quantiles_that_are_elements_keep_all_digits(kept, method):
+    a = np.random.default_rng(2).permutation(np.arange(2**60, 2**60 + 1001))
+    assert np.quantile(kept(a), 0.25, method=method) == np.quantile(a, 0.25, method=method)
+
+
+@pytest.mark.parametrize("call", [
+    np.nanmedian, lambda a: np.nanmedian(a, axis=0), lambda a: np.nanmedian(a, axis=1, keepdims=True), lambda a: np.nanquantile(a, [0.1, 0.9]),
+    lambda a: np.nanpercentile(a, 30, axis=(0, 1)), lambda a: np.nanpercentile(a, [5, 50], axis=1, method="lower"),
+])
+def test_quantiles_without_what_is_missing(kept, call):
+    p = np.where(np.random.default_rng(3).random((60, 60)) < 0.2, np.nan, P)
+    p[7] = np.nan
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a row that has none
+        same(call(kept(p)), call(p))
+        same(call(kept(I)), call(I))
+
+
+def test_long_lines_have_quantiles_without_what_is_missing(kept):
+    p = np.where(np.random.default_rng(4).random((3, 100_000)) < 0.2, np.nan, np.random.default_rng(5).random((3, 100_000)))
+    same(np.nanmedian(kept(p), axis=1), np.nanmedian(p, axis=1))
+
+
+def test_times_that_are_missing_are_left_out(kept):
+    d = np.arange(900).astype("M8[s]").reshape(30, 30)
+    d[3, 4] = "NaT"
+    np.testing.assert_array_equal(np.nanmax(kept(d), axis=0), np.nanmax(d, axis=0))
+
+
+def test_types_of_choices_and_bounds_are_numpys(kept):
+    b, h, f4 = P > 0, P.astype("f2"), P.astype("f4")
+    assert np.where(kept(b), kept(h), 1j).dtype == np.where(b, h, 1j).dtype
+    assert np.clip(kept(f4), np.float64(0.1), np.float64(0.5)).dtype == np.clip(f4, np.float64(0.1), np.float64(0.5)).dtype
+    same(np.clip(kept(f4), 0.1, np.nan), np.clip(f4, 0.1, np.nan))
+    np.testing.assert_array_equal(np.clip(kept(b), False, True), np.clip(b, False, True))
+    np.testing.assert_array_equal(np.matmul(kept(b), kept(b)), np.matmul(b, b))
+    assert np.where(kept(b), None, 0)[0, 0] == np.where(b, None, 0)[0, 0]
+    r = np.zeros(600, [("a", "f4")])
+    assert (kept(r) == r).all() and not (kept(r) != r).any()
+
+
+def test_a_check_of_types_raises_no_floating_point_errors(kept):
+    with np.errstate(all="raise"):
+        same(np.arctanh(kept(np.full((60, 60), 0.3))), np.arctanh(np.full((60, 60), 0.3)))
+
+
+def test_a_result_without_a_name_is_written_out_with_its_attributes(kept, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    a = (kept(P) - np.ones(60)).compute()
+    a.attributes["units"] = "K"
+    a.attributes["levels"] = [1, 2]
+    ooc.to_hdf5(a, str(tmp_path / "t.h5"))
+    with h5py.File(tmp_path / "t.h5") as f:
+        np.testing.assert_array_equal(f["data"][...], P - 1)
+        assert f["data"].attrs["units"] == "K"
+    pytest.importorskip("zarr")
+    ooc.to_zarr(a, str(tmp_path / "t.zarr"))
+    assert dict(a.attributes)["units"] == "K"
