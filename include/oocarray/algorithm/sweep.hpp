@@ -26,6 +26,16 @@
 // `out.value() = 0.5 * (in[-1] + in[1])`.  The kernel is called from several threads at once, for
 // different parts.  It must not touch the arrays that are being swept.
 //
+// Elements within the radius of an end keep their values; stencil::periodic() joins the ends of a dimension.  Seven
+// points of a cube:
+//
+//     ooc::sweep(u, 100, ooc::stencil({1, 1, 1}, [](auto& out, const auto& in) {
+//       for (auto j = out.lower(1); j < out.upper(1); ++j)
+//         for (auto k = out.lower(2); k < out.upper(2); ++k)
+//           out[j][k] = (in[-1][j][k] + in[1][j][k] + in[0][j - 1][k] + in[0][j + 1][k] + in[0][j][k - 1] +
+//                        in[0][j][k + 1]) / 6;
+//     }));
+//
 // *Spans.*  For code that takes them, elements of a row are a std::span, from index to index: for N = 2 `out.span()`
 // is what is to be computed, and `in[-1].span(out.lower(1), out.upper(1))` what lies before it; for N = 3 rows are
 // in[0][j].span(...).  Where the compiler has std::mdspan, a box of a slab is one: out.mdspan(),
