@@ -1,8 +1,11 @@
 // The servers of a store, started and stopped by the `ooc` command, for the time of a test.
 #pragma once
 
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <fstream>
@@ -11,6 +14,19 @@
 #include "support/run_command.hpp"
 
 namespace ooc::testing {
+
+/// A port of this machine that nobody had a moment ago.
+inline std::string free_port() {
+  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in a{};
+  a.sin_family = AF_INET;
+  a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t n = sizeof a;
+  REQUIRE(::bind(fd, reinterpret_cast<sockaddr*>(&a), n) == 0);
+  REQUIRE(::getsockname(fd, reinterpret_cast<sockaddr*>(&a), &n) == 0);
+  ::close(fd);
+  return std::to_string(ntohs(a.sin_port));
+}
 
 /// Everything lies below `dir`.  The destructor continues what was stopped by a signal, and stops
 /// all.

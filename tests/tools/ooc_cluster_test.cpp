@@ -32,19 +32,6 @@ struct cluster_shell : shell {
   servers served;
 };
 
-/// A port of this machine that nobody had a moment ago.
-std::string free_port() {
-  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in a{};
-  a.sin_family = AF_INET;
-  a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t n = sizeof a;
-  REQUIRE(::bind(fd, reinterpret_cast<sockaddr*>(&a), n) == 0);
-  REQUIRE(::getsockname(fd, reinterpret_cast<sockaddr*>(&a), &n) == 0);
-  ::close(fd);
-  return std::to_string(ntohs(a.sin_port));
-}
-
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace

@@ -101,3 +101,24 @@ TEST_CASE("a user's key opens what its user may, and nothing else; without encry
   sh.refused("mkdir --store '" + s.url() + "' e", "user 4711", "OOC_KEY=user");
   CHECK(sh.run("ping '" + s.url() + "'", "OOC_KEY=user").status == 0);
 }
+
+TEST_CASE("a metadata server that runs with a key is not stopped for a start without it") {
+  keyed_shell sh;
+  const fs::path launcher = sh.folder / "launcher";
+  write(launcher, "#!/bin/sh\nshift\nexec env -u OOC_KEY HOME=/nonexistent sh -c \"$*\"\n");
+  fs::permissions(launcher, fs::perms::owner_all);
+  const std::string address = "127.0.0.1:" + free_port();
+  const auto line = [&](const char* what, const std::string& where) {
+    return "host " + std::string(what) + " " + (sh.folder / where).string() + " 127.0.0.1:" + free_port() + "\n";
+  };
+  const std::string hosts = "host metad " + (sh.folder / "m").string() + " " + address + "\n" + line("iod", "n0");
+  write(sh.folder / "hosts", hosts);
+  const std::string options = " --hosts hosts --launcher " + launcher.string() + " --ooc " OOC_COMMAND;
+  const std::string key = " --key " + (sh.folder / "key").string();
+  sh.ok("up" + options + key);
+  write(sh.folder / "hosts", hosts + line("iod", "n1"));
+  sh.refused("up" + options, "--key", "OOC_KEY=key");
+  CHECK(sh.run("ping ooc://" + address, "OOC_KEY=key").status == 0);
+  sh.ok("up" + options + key);
+  sh.ok("down" + options);
+}

@@ -89,6 +89,22 @@ bool host_cluster::knows_fewer_nodes() const {
   }
 }
 
+/// Before the metadata server is stopped: it would not start again, on a host of several, without the key that it has.
+void host_cluster::require_key() const {
+  asker who = asker::with_key(options_.key, options_.encrypt);
+  if (!options_.key.empty() || !who.client.key) return;
+  who.patience = 1s;
+  try {
+    (void)ask_cluster(servers_.front().addresses.front(), who);
+  } catch (const error&) {
+    return;  // it does not run, or has no key
+  }
+  throw usage_error(
+      errc::invalid_request,
+      "the metadata server must be started anew, and runs with a cluster key: give --key FILE, as when it "
+      "was started first");
+}
+
 std::set<std::string> host_cluster::retired(std::chrono::seconds patience) const {
   asker who = asker::with_key(options_.key, options_.encrypt);
   who.patience = 1s;
@@ -112,7 +128,10 @@ host_cluster::started host_cluster::up(std::chrono::seconds patience, std::optio
                                                  ": the store has nodes 0 to " + std::to_string(servers_.size() - 2));
   const auto deadline = steady_clock::now() + patience;
   started done;
-  if (forget || knows_fewer_nodes()) (void)stop(servers_.front(), patience);
+  if (forget || knows_fewer_nodes()) {
+    require_key();
+    (void)stop(servers_.front(), patience);
+  }
   std::vector<const host_server*> found;  // running when they were to be started
   std::set<std::string> not_needed;
   for (const host_server& s : servers_) {

@@ -46,6 +46,7 @@ class host_cluster {
  private:
   std::vector<std::string> arguments(const host_server& s) const;
   bool knows_fewer_nodes() const;
+  void require_key() const;
   /// Names of servers that nobody needs any more, as their nodes are retired; none where the metadata server does not
   /// say so within `patience`.
   std::set<std::string> retired(std::chrono::seconds patience) const;

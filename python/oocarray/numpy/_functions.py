@@ -52,8 +52,8 @@ def is_large(x: Any) -> bool:
 
 
 def _reduction(f: Callable[..., Any], with_type: bool = False) -> Callable[..., Any]:
-    def call(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Any:
-        if out is not None or (dtype is not None and not with_type):
+    def call(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, **more: Any) -> Any:
+        if out is not None or more or (dtype is not None and not with_type):
             raise _OtherCall
         return f(a, axis=axis, keepdims=bool(keepdims), **({} if dtype is None else {"dtype": dtype}))
 
