@@ -34,13 +34,14 @@ inline constexpr bool holds_address<std::span<T, N>> = true;
 template <class T, std::size_t N>
 inline constexpr bool holds_address<std::array<T, N>> = holds_address<T>;
 
+/// Bits of the mantissa of the type above that has so many bytes.
+constexpr int mantissa_of(std::size_t bytes) { return bytes == 2 ? 11 : bytes == 4 ? 24 : bytes == 8 ? 53 : 64; }
+
 /// A floating-point type that is none of those above though its size is: bfloat16, another processor's long double.
 template <class T>
-inline constexpr bool is_other_float = std::is_floating_point_v<T>&& std::numeric_limits<T>::digits !=
-                                       (sizeof(T) == 2   ? 11
-                                        : sizeof(T) == 4 ? 24
-                                        : sizeof(T) == 8 ? 53
-                                                         : 64);
+constexpr bool is_other_float() {
+  return std::is_floating_point_v<T> && std::numeric_limits<T>::digits != mantissa_of(sizeof(T));
+}
 
 }  // namespace detail
 
@@ -55,7 +56,7 @@ struct element_type {
     const std::string bytes = std::to_string(sizeof(T));
     if constexpr (std::is_enum_v<T>)
       return element_type<std::underlying_type_t<T>>::name();
-    else if constexpr (std::is_floating_point_v<T> && !detail::is_other_float<T>)
+    else if constexpr (std::is_floating_point_v<T> && !detail::is_other_float<T>())
       return "f" + bytes;
     else if constexpr (std::is_integral_v<T>)
       return (std::is_signed_v<T> ? "i" : "u") + bytes;
@@ -67,7 +68,7 @@ struct element_type {
 template <class T>
 struct element_type<std::complex<T>> {
   static std::string name() {
-    return (detail::is_other_float<T> ? "struct" : "c") + std::to_string(sizeof(std::complex<T>));
+    return (detail::is_other_float<T>() ? "struct" : "c") + std::to_string(sizeof(std::complex<T>));
   }
 };
 

@@ -394,12 +394,32 @@ class reader {
       const std::int64_t number = value.get<std::int64_t>();
       if (number != 0 && to.size() != sizeof number) refuse("its fill value is a number, and its elements are none");
       if (number != 0) put(std::bit_cast<std::uint64_t>(number), to);
-    } else if (value.is_null() || value == "NaT") {
+    } else if (found.numpy_type.starts_with('U') && value.is_string()) {
+      fill_text(value.get<std::string>(), to);
+    } else if (value.is_null() || (value == "NaT" && is_time())) {
       put(std::uint64_t{1} << 63, to);
     } else {
       const std::vector<std::byte> bytes = from_base64(value.get<std::string>());
       if (bytes.size() > to.size()) refuse("its fill value is longer than its elements");
       std::ranges::copy(bytes, to.begin());
+    }
+  }
+
+  bool is_time() const { return found.numpy_type.starts_with("M8") || found.numpy_type.starts_with("m8"); }
+
+  /// A text in UTF-8 as 4 bytes a character.
+  void fill_text(const std::string& text, std::span<std::byte> to) const {
+    std::size_t written = 0;
+    for (std::size_t at = 0; at < text.size(); written += 4) {
+      const auto lead = static_cast<unsigned char>(text[at]);
+      const unsigned more = lead < 0x80 ? 0 : lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : 3;
+      std::uint32_t character = more == 0 ? lead : lead & (0x3fu >> more);
+      if (written + 4 > to.size()) refuse("its fill value is longer than its elements");
+      if (at + more >= text.size()) refuse("its fill value is no text in UTF-8");
+      for (unsigned k = 1; k <= more; ++k)
+        character = character << 6 | (static_cast<unsigned char>(text[at + k]) & 0x3fu);
+      put(character, to.subspan(written, 4));
+      at += 1 + more;
     }
   }
 

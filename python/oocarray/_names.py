@@ -65,7 +65,8 @@ def attribute(a: "Array", name: str) -> Any:
         large = _functions.method(a, name, arguments, named)
         if large is not NotImplemented:
             return large
-        about_to_change(a if name in _changing else named.get("out"))
+        for target in (a if name in _changing else None, named.get("out"), *arguments):
+            about_to_change(target)
         result = _without_keeper(getattr(a._view(), name)(*plain_within(arguments), **plain_within(named)))
         return named["out"] if named.get("out") is not None else result
 

@@ -10,18 +10,23 @@ import numpy as np
 from . import _core
 from ._names import about_to_change, plain, plain_within
 
-#: These change what they are given first.
-_changing = {np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis}
+#: These change what they are given first, by these names.
+_changing = {np.copyto: "dst", np.put: "a", np.place: "arr", np.putmask: "a", np.fill_diagonal: "a", np.put_along_axis: "arr"}
+#: Where `out` is, of functions that have no signature.
+_out_at = {np.dot: 2, np.concatenate: 2}
 #: These take a subclass for one that has no rules of its own for what is missing.
 _of_plain_arrays = {np.nanmax, np.nanmin}
 
 
 def _targets(function: Any, arguments: Any, named: Any) -> Tuple[Any, ...]:
     """What a function of NumPy writes to."""
-    if function in _changing:
-        return (arguments[0] if arguments else next(iter(named.values()), None),)
+    in_place = function is np.nan_to_num and not (arguments[1] if len(arguments) > 1 else named.get("copy", True))
+    if function in _changing or named.get("overwrite_input") or in_place:
+        return (arguments[0] if arguments else named.get(_changing.get(function, "a"), named.get("x")),)
     out = named.get("out")
-    if out is None and len(arguments) > 2:
+    if function in _out_at and len(arguments) > _out_at[function]:
+        out = arguments[_out_at[function]]
+    elif out is None and len(arguments) > 2:
         try:
             out = inspect.signature(function).bind(*arguments, **named).arguments.get("out")
         except (TypeError, ValueError):
@@ -93,10 +98,11 @@ class Protocols(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
             return large
         for target in _targets(function, arguments, named):
             about_to_change(target)
-        given = plain_within(arguments)
+        given, by_name = plain_within(arguments), plain_within(named)
         if function in _of_plain_arrays:
             given = tuple(np.asarray(x) if isinstance(x, np.ndarray) else x for x in given)
-        result = function(*given, **plain_within(named))
+            by_name = {k: np.asarray(x) if k == "a" else x for k, x in by_name.items()}
+        result = function(*given, **by_name)
         out = named.get("out")
         return out if isinstance(out, _core.ArrayBase) else result
 

@@ -136,8 +136,14 @@ void call_handler::add_capability(question& q, const Call& c) {
   if constexpr (std::is_same_v<Call, calls::create>)
     if (!c.file.finished) give_capability(q, *e, maker_rights);
   if constexpr (std::is_same_v<Call, calls::remove>)
-    if (e->kind == storage::entry_kind::file && e->names == 0) give_capability(q, *e, right_remove);
-  if constexpr (std::is_same_v<Call, calls::take_over>) give_capability(q, *e, right_remove);
+    if (e->kind == storage::entry_kind::file && e->names == 0) give_removal(q, *e);
+  if constexpr (std::is_same_v<Call, calls::take_over>) give_removal(q, *e);
+}
+
+// A kept reply may be that of another call, whose number somebody asks about: so the file must be gone.
+void call_handler::give_removal(question& q, const entry& e) {
+  (void)q.as.removal_capability(e.id);
+  give_capability(q, e, right_remove);
 }
 
 void call_handler::give_capability(question& q, const entry& e, std::uint32_t rights) {
@@ -166,10 +172,9 @@ void call_handler::answer(question& q, const calls::capability& c) {
   const auto made = q.as.being_made(c.id);
   q.reply.answer = storage::capability_ptr();
   if (c.rights == right_remove) {
-    (void)q.as.removal_capability(c.id);
     entry gone;
     gone.id = c.id;
-    return give_capability(q, gone, right_remove);
+    return give_removal(q, gone);
   }
   if (made && made->by_caller) return give_capability(q, made->meta, c.rights & maker_rights);
   entry e = made ? made->meta : q.as.find(c.id);

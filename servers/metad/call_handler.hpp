@@ -72,6 +72,7 @@ class call_handler {
   void add_capability(question& q, const Call& c);
   /// For the file as `e` has it; a right to remove needs no more of it than its id.
   void give_capability(question& q, const storage::entry& e, std::uint32_t rights);
+  void give_removal(question& q, const storage::entry& e);
   /// Throws ETIMEDOUT where the caller may write the file and does not hold this lease of it.
   void require_lease(question& q, file_id id, wire::lease_kind kind) const;
 

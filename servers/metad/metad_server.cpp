@@ -165,6 +165,7 @@ std::string metad_server::call(session& s, const waiting_frame& f) {
     }
     return {};
   }
+  clients_.stay(s.client().client);  // who asks on has not gone, whatever it has said
   return wire::encode(c.what, calls_.answer({s.client().client, s.client().who, s.holder()}, c));
 }
 
@@ -237,7 +238,13 @@ wire::pb::MetadataStatistics metad_server::statistics() const {
   return reply;
 }
 
-std::string metad_server::metrics() const { return metrics_of(statistics(), nodes_.states()); }
+std::string metad_server::metrics() const {
+  std::vector<node_table::state> in_use = nodes_.states();
+  const storage::node_list retired = storage::nodes_in(calls_.database(), storage::retired_key);
+  std::erase_if(in_use,
+                [&](const node_table::state& s) { return std::ranges::find(retired, s.known.node) != retired.end(); });
+  return metrics_of(statistics(), in_use);
+}
 
 void metad_server::drop_revoked() {
   revoked_.look();

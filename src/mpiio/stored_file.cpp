@@ -65,12 +65,14 @@ stored_file::~stored_file() { traffic_->wait_below(1); }
 std::shared_ptr<stored_file> stored_file::open(const store& s, const opening& o) {
   storage::store_core& core = *s.core();
   std::shared_ptr<void> claim;
+  storage::file_id of = 0;  // another file may have its place when it is looked up once more
   const auto take = [&](const storage::entry& e) {
     claim = claim_of(core, e);
+    of = e.id;
     return true;
   };
   opened_file f = opened_or_made(core, o, o.write ? storage::claim_taker{take, false} : storage::claim_taker{});
-  if (o.write && !claim) {
+  if (o.write && of != f.meta.id) {
     claim = claim_of(core, f.meta);
     f = core.claimed(f, false);
   }
@@ -79,7 +81,7 @@ std::shared_ptr<stored_file> stored_file::open(const store& s, const opening& o)
 
 std::shared_ptr<stored_file> stored_file::open_known(const store& s, storage::file_id id, bool write) {
   storage::store_core& core = *s.core();
-  opened_file f = core.opened(core.metadata().find(id));
+  opened_file f = core.opened(core.metadata().find(id, !write));
   auto claim = write ? claim_of(core, f.meta) : nullptr;
   if (claim) f = core.claimed(f, false);
   return std::shared_ptr<stored_file>(new stored_file(s, std::move(f), write, std::move(claim)));

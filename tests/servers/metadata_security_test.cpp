@@ -354,3 +354,23 @@ TEST_CASE("a metadata server's command line: version, a folder in use, a configu
   CHECK(remote_metadata(o).cluster().nodes.size() == 3);
   CHECK(metad.stop() == 0);
 }
+
+TEST_CASE("the reply to one call gives no right that another call would") {
+  cluster servers;
+  const auto root = servers.client({0, 0});
+  const entry made = root->create("mine", plain());
+  root->commit(made.id);
+  const file_descriptor fd = welcomed(servers);
+  const auto asked = [&](const wire::sent_call& c) {
+    REQUIRE(send_all(fd, call_frame(wire::encode(c))));
+    received_frame f;
+    REQUIRE(receive(fd, f));
+    return f;
+  };
+  const received_frame linked = asked({storage::calls::link{made.id, {"mine too"}}, 1});
+  CHECK_FALSE(linked.header.flags & wire::frame_header::failed);
+  // The number of that call, as if it were one after which the file is gone.
+  const received_frame taken = asked({storage::calls::take_over{made.id, made.id, 1}, 1, true});
+  REQUIRE(taken.header.flags & wire::frame_header::failed);
+  CHECK(wire::decode_failure(taken.body).code == std::error_code(EBUSY, std::generic_category()));
+}

@@ -92,7 +92,8 @@ TEST_CASE("a picture shows every k-th element, and slices of any dimensions") {
   sh.refused("picture a one.png", "--force");
   for (const char* s : {"5", "40,:,:", ":,:,:", "1,2,3", "1,:,x", "5:5,:,1"})
     sh.refused("picture a new.png --slice " + std::string(s), "--slice");
-  sh.refused("picture a new.png --range 1:1", "--range");
+  for (const char* range : {"1:1", "1:nan", "0:inf", "-inf:1", "0:1e999"})
+    sh.refused("picture a new.png --range " + std::string(range), "--range");
   sh.refused("picture a new.png --size 0", "--size");
   sh.refused("picture nothing new.png", "'nothing'");
   sh.refused("picture a no/such.png", "no/such.png");

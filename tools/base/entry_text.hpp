@@ -17,11 +17,11 @@ std::string mode_text(const storage::entry& e);
 /// "2024-05-01 12:00:00 UTC".
 std::string time_text(std::int64_t ns);
 
-/// "1000x500".
-/// A name as it can be shown: control characters, which a terminal would obey, as "\\x1b", and
+/// A name as it can be shown: control characters, which a terminal would obey, as "\x1b", and
 /// backslashes doubled where there are any.  Valid UTF-8 stays.
 std::string printable(const std::string& name);
 
+/// "1000x500".
 std::string shape_text(const std::vector<std::uint64_t>& shape);
 
 nlohmann::json to_json(const storage::entry& e);

@@ -213,7 +213,7 @@ int run_picture(const command& self, const std::vector<std::string>& arguments) 
   if (line.has("range")) {
     const std::string text = line.text("range");
     char extra = 0;
-    if (std::sscanf(text.c_str(), "%lf:%lf%c", &low, &high, &extra) != 2 || !(low < high))
+    if (std::sscanf(text.c_str(), "%lf:%lf%c", &low, &high, &extra) != 2 || !(low < high) || !std::isfinite(high - low))
       throw usage_mistake("--range: '" + text + "' is no range of values; write for instance 0:1.5");
   }
   // One dimension is a strip.

@@ -198,6 +198,7 @@ struct hdf5_input::impl {
   lost_elements lost;
   bool looked = false;  ///< for what is lost
   std::vector<std::byte> fill;
+  bool leaves_missing = false;  ///< a read may leave the memory of elements that were never written as it was
   texts attributes;
   std::vector<std::string> left_out;
 };
@@ -244,6 +245,9 @@ hdf5_input::hdf5_input(const std::string& file, const std::string& dataset) : im
       throw usage_error(errc::invalid_request, m.what + ": its fill value cannot be read: " + last_error());
     if (std::all_of(m.fill.begin(), m.fill.end(), [](std::byte b) { return b == std::byte{}; })) m.fill.clear();
   }
+  H5D_fill_time_t when = H5D_FILL_TIME_IFSET;
+  m.leaves_missing = H5Pget_fill_time(creation, &when) < 0 || when == H5D_FILL_TIME_NEVER ||
+                     has_fill == H5D_FILL_VALUE_UNDEFINED || H5Pget_layout(creation) == H5D_VIRTUAL;
   m.attributes = read_attributes(m.data, m.dataset, m.left_out);
 }
 
@@ -299,12 +303,13 @@ void hdf5_input::read(const storage::index& lower, const storage::index& upper, 
           {EIO, std::generic_category()},
           m.what + " cannot be read: " + last_error() + "; where it is damaged, take the file from its source again");
   };
-  if (m.lost.count == 0) return read(lower, upper, -1);
+  if (m.lost.count == 0 && !m.leaves_missing) return read(lower, upper, -1);
   for (std::size_t at = 0; at < out.size(); at += m.element.size)
     if (m.fill.empty())
       std::fill_n(out.begin() + static_cast<std::ptrdiff_t>(at), m.element.size, std::byte{});
     else
       std::copy(m.fill.begin(), m.fill.end(), out.begin() + static_cast<std::ptrdiff_t>(at));
+  if (m.lost.count == 0) return read(lower, upper, -1);
   for (const slab& b : blocks_without(m.lost, lower, upper)) {
     std::vector<hsize_t> extents, first;
     storage::index last;

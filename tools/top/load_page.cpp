@@ -207,6 +207,10 @@ std::string row_of(const server_load& s, const std::vector<column>& columns, std
     l.add(s.name, tone::title);
     l.fill_to(6);
     const bool metad = s.name == "metad";
+    if (s.retired) {
+      l.add("is retired: nothing is there");
+      return std::move(l).text();
+    }
     l.add("has not answered for " + human_seconds(s.silent_s) +
               (metad ? "; arrays that are open go on without it: " : "; its data cannot be reached: ") +
               printable(s.why),
@@ -227,14 +231,15 @@ std::string row_of(const server_load& s, const std::vector<column>& columns, std
 
 std::string summary_of(const std::vector<server_load>& loads) {
   double read = 0, written = 0, requests = 0;
-  std::size_t down = 0;
+  std::size_t down = 0, nodes = 0;
   for (std::size_t i = 1; i < loads.size(); ++i) {
+    if (loads[i].retired) continue;
+    ++nodes;
     read += loads[i].read;
     written += loads[i].written;
     requests += loads[i].requests;
     if (!loads[i].up) ++down;
   }
-  const std::size_t nodes = loads.size() - 1;
   return std::to_string(nodes) + (nodes == 1 ? " I/O node" : " I/O nodes") +
          (down != 0 ? ", " + std::to_string(down) + " gone" : "") + "   read " + human_bytes(read) + "/s   written " +
          human_bytes(written) + "/s   " + std::to_string(std::llround(requests)) + " requests/s";

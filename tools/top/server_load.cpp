@@ -53,6 +53,7 @@ const std::vector<server_load>& load_watch::look() {
     } catch (const error& e) {
       missed(l, before_[i + 1], e.what());
     }
+    l.retired = cluster_.nodes[i].retired;
   }
   // A server that was started again may have another address.
   if (moved) cluster_ = std::move(*moved);

@@ -17,7 +17,8 @@ namespace ooc::tool {
 struct server_load {
   std::string name;  ///< "metad", "0"
   bool up = false;
-  std::string why;                         ///< where it is not
+  bool retired = false;                    ///< nothing is there, and nobody needs it
+  std::string why;                         ///< where it is not up
   double silent_s = 0;                     ///< for how long it has not answered
   double read = 0;                         ///< bytes in a second; of I/O servers
   double written = 0;                      ///< the same

@@ -210,7 +210,7 @@ scanned_before<U> pieces_before(span_run& run, const ooc_array<T, N>& a, ooc_arr
   const std::size_t first = b.local_box().lower[0] * row, last = b.local_box().upper[0] * row;
   const std::size_t cut = first % elements_of_piece;
   piece_sums_program<Op, T, U> sums(op, a.span().subspan(first - cut, cut), [&] {
-    box<N> rows = a.local_box();
+    box<N> rows = b.local_box();
     rows.upper[0] = std::exchange(rows.lower[0], (first - cut) / row);
     a.core().bring_in({rows.lower, rows.upper}, access_mode::read);
   });

@@ -147,6 +147,11 @@ factor_statistics solve_lu(const ooc_array<T, 2, A>& f, std::type_identity_t<std
                            X&& x, const factor_options& options = {}) {
   detail::require_square(f, "solution");
   detail::require_numbers(f, pivots, "solution");
+  for (std::size_t k = 0; k < pivots.size(); ++k)
+    if (pivots[k] < k || pivots[k] >= f.extent(0))
+      throw usage_error(errc::invalid_request, "solution by '" + f.path() + "': pivot " + std::to_string(k) + " is " +
+                                                   std::to_string(pivots[k]) + ", and not that of lu(): " +
+                                                   std::to_string(k) + " to " + std::to_string(f.extent(0) - 1));
   detail::lu_kernel<T> kernel({const_cast<std::size_t*>(pivots.data()), pivots.size()});
   return detail::run_factor_steps("solution", detail::factor_core(f), f.extent(0), kernel, detail::vectors_of(f, x),
                                   {detail::factor_step::forward, detail::factor_step::back}, options);

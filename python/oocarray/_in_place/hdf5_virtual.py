@@ -122,12 +122,13 @@ def _source(part: _Part, dataset: Any, dtype: "np.dtype[Any]", refuse: Refuse) -
         holder = os.path.abspath(source.file.filename)  # it is opened again where it is read
         state = os.stat(holder)
         in_chunks = layout == h5py.h5d.CHUNKED
+        nowhere = source.id.get_space_status() == h5py.h5d.SPACE_STATUS_NOT_ALLOCATED
         return _Source(
             holder,
             (state.st_size, state.st_mtime_ns),
             source.shape,
             fill_of(source, dtype) or bytes(dtype.itemsize),
-            None if in_chunks else source.id.get_offset(),
+            None if in_chunks or nowhere else source.id.get_offset(),
             chunks_of(source, part.dataset, dtype, refuse) if in_chunks else None,
         )
 

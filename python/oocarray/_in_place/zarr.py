@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import os
 import struct
 import zipfile
@@ -175,7 +176,7 @@ def _table(where: _Zip, base: str, d: Described) -> Any:
                 raise InvalidRequest(f"'{where.path}': the chunk '{key}' has no bytes; copy it again")
             into[..., 0], into[..., 1] = part.offset, part.size
             continue
-        places = _shard_index(where, key, part, d, int(np.prod(shard))).reshape(shard + (2,))
+        places = _shard_index(where, key, part, d, math.prod(shard)).reshape(shard + (2,))
         into[..., :2] = places[tuple(slice(0, n) for n in into.shape[:-1])]
         into[..., 0] += np.uint64(part.offset)
     return table.reshape(-1, 3)

@@ -49,7 +49,7 @@ def described(meta: Dict[str, Any], refuse: Refuse) -> Described:
         found = _of_v3(meta, refuse) if meta.get("zarr_format") == 3 else _of_v2(meta, refuse)
     except TypeMismatch:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError) as why:
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as why:
         return refuse(f"its description cannot be understood ({type(why).__name__}: {why})")
     if not found.shape or 0 in found.shape:
         refuse("it has no dimensions, or no elements")

@@ -79,15 +79,20 @@ class Deferred(Array):
             return now
 
     def _needs(self, array: Array) -> bool:
-        if isinstance(array, Deferred) and not isinstance(array._node.now(), Stored):
-            return False  # what a program gets of it is its own: _values()
-        return any(isinstance(leaf, Stored) and leaf.array._core.same(array._core) for leaf in self._node.leaves())
+        now = array._node.now() if isinstance(array, Deferred) else None
+        if isinstance(now, Held):
+            return self._is_of(now)
+        core = array._core  # first: it computes what is pending, which is a leaf then
+        return any(isinstance(leaf, Stored) and leaf.array._core.same(core) for leaf in self._node.leaves())
 
-    def _is_of(self, node: Node) -> bool:
-        return any(leaf is node for leaf in self._node.leaves())
+    def _is_of(self, node: Held) -> bool:
+        """Whether it is to be made of what this node has in memory."""
+        return any(isinstance(leaf, Held) and np.may_share_memory(leaf.values, node.values) for leaf in self._node.leaves())
 
     def _values(self, node: Held) -> np.ndarray:
         """For the program, which may change them: what is not computed yet keeps its own."""
+        if node.is_programs:
+            return node.values
         with _lock:
             if not node.is_programs:
                 if _pending.anything_needs(node):
@@ -192,7 +197,8 @@ class Deferred(Array):
     def _one(self, kind: str) -> Any:
         if self.shape != ():
             raise TypeError(f"{kind}() is of an array without dimensions, not of one of shape {self.shape}")
-        return self.__array__()[()]
+        now = self._settle()
+        return now.values[()] if isinstance(now, Held) else self.__array__()[()]
 
     def __bool__(self) -> bool:
         return bool(self._one("bool"))

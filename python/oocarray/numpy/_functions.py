@@ -60,11 +60,11 @@ def _reduction(f: Callable[..., Any], with_type: bool = False) -> Callable[..., 
     return call
 
 
-def _with_axis(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Of functions that keep no axis, as argmax."""
+def _with_axis(f: Callable[..., Any], of_complex: bool = True) -> Callable[..., Any]:
+    """Of functions that have no type to be chosen, as argmax."""
 
-    def call(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
-        if out is not None:
+    def call(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
+        if out is not None or (a.dtype.kind == "c" and not of_complex):
             raise _OtherCall
         return f(a, axis=axis, keepdims=bool(keepdims))
 
@@ -75,7 +75,7 @@ def _spread(f: Callable[..., Any]) -> Callable[..., Any]:
     """Of std and var, whose fifth argument is another."""
 
     def call(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, **more: Any) -> Any:
-        if out is not None or dtype is not None or not set(more) <= {"correction"}:
+        if out is not None or dtype is not None or not set(more) <= {"correction"} or (more and ddof != 0):
             raise _OtherCall
         return f(a, axis, more.get("correction", ddof), bool(keepdims))
 
@@ -125,7 +125,9 @@ def _array_or_number(x: Any) -> Any:
 
 
 def _where(condition: Any, *choice: Any) -> Any:
-    if len(choice) != 2 or builtins.any(_array_or_number(c).dtype.kind == "O" for c in choice if not is_scalar(c)) or np.asarray(condition[:0] if np.ndim(condition) else condition).dtype.kind != "b":
+    if len(choice) != 2 or builtins.any(_array_or_number(c).dtype.kind == "O" for c in choice if not is_scalar(c)):
+        raise _OtherCall
+    if np.asarray(condition[:0] if np.ndim(condition) else condition).dtype.kind != "b":
         raise _OtherCall
     return _elementwise.where(_array_or_number(condition), *map(_array_or_number, choice))
 
@@ -136,7 +138,7 @@ def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **more:
     if out is not None or more or a.dtype.kind in "bc":
         raise _OtherCall
     for bound in bounds:
-        if bound is None:
+        if bound is None or (isinstance(bound, np.generic) and np.result_type(a.dtype, bound) == a.dtype and bound == bound):
             continue
         if not is_scalar(bound) or not isinstance(bound, int if whole else (int, float)) or bound != bound:
             raise _OtherCall
@@ -212,15 +214,17 @@ def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
 
 def _in_floats(x: Any) -> Any:
     """As NumPy's linear algebra takes integers."""
+    if is_scalar(x):
+        raise _OtherCall
     return _astype(x, np.float64) if x.dtype.kind in "biu" else x
 
 
-def _of_floats(f: Callable[..., Any], of: int = 1) -> Callable[..., Any]:
-    """A function of a matrix, or two, which may have integers."""
+def _of_floats(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of a matrix, which may have integers."""
 
     @functools.wraps(f)
-    def call(*arguments: Any, **named: Any) -> Any:
-        return f(*(_in_floats(_array_or_number(x)) for x in arguments[:of]), *arguments[of:], **named)
+    def call(a: Any, *arguments: Any, **named: Any) -> Any:
+        return f(_in_floats(a), *arguments, **named)
 
     return call
 
@@ -247,7 +251,9 @@ def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
 
 
 def _dot(a: Any, b: Any, out: Any = None) -> Any:
-    if out is not None or np.ndim(b) == 0 or a.ndim != 2 or np.ndim(b) > 2 or "b" in (a.dtype.kind, _array_or_number(b).dtype.kind):
+    if out is not None or is_scalar(a) or np.ndim(b) == 0 or a.ndim != 2 or np.ndim(b) > 2:
+        raise _OtherCall
+    if "b" in (a.dtype.kind, _array_or_number(b).dtype.kind):
         raise _OtherCall
     return linalg.matmul(a, _array_or_number(b))
 
@@ -259,15 +265,6 @@ def _without_missing(f: Callable[..., Any], with_type: bool = False) -> Callable
         if out is not None or more or (dtype is not None and not with_type):
             raise _OtherCall
         return f(a, axis=axis, keepdims=bool(keepdims), **({"dtype": dtype} if with_type else {}))
-
-    return call
-
-
-def _extreme_without_missing(f: Callable[..., Any]) -> Callable[..., Any]:
-    def call(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
-        if out is not None or a.dtype.kind == "c":
-            raise _OtherCall
-        return f(a, axis=axis, keepdims=bool(keepdims))
 
     return call
 
@@ -333,10 +330,10 @@ _by_name: Dict[str, Callable[..., Any]] = {
     "mean": _mean,
     "median": _median(False),
     "min": _with_axis(_reductions.min),
-    "nanmax": _extreme_without_missing(_statistics.nanmax),
+    "nanmax": _with_axis(_statistics.nanmax, of_complex=False),
     "nanmean": _without_missing(_statistics.nanmean),
     "nanmedian": _median(True),
-    "nanmin": _extreme_without_missing(_statistics.nanmin),
+    "nanmin": _with_axis(_statistics.nanmin, of_complex=False),
     "nanpercentile": _quantile(100, True),
     "nanprod": _without_missing(_statistics.nanprod, with_type=True),
     "nanquantile": _quantile(1, True),
@@ -345,7 +342,7 @@ _by_name: Dict[str, Callable[..., Any]] = {
     "nanvar": _spread(lambda a, axis, ddof, keepdims: _statistics.nanvar(a, axis=axis, keepdims=keepdims, ddof=ddof)),
     "percentile": _quantile(100),
     "prod": _reduction(_reductions.prod, with_type=True),
-    "ptp": _extreme_without_missing(_statistics.ptp),
+    "ptp": _with_axis(_statistics.ptp, of_complex=False),
     "quantile": _quantile(1),
     "roll": _roll,
     "sort": _sort(_ordering.sort),
@@ -367,7 +364,7 @@ _functions.update({
     np.linalg.lstsq: _lstsq,
     np.linalg.qr: _of_floats(lambda a, mode="reduced": linalg.qr(a, mode=mode)),
     np.linalg.slogdet: _of_floats(linalg.slogdet),
-    np.linalg.solve: _of_floats(lambda a, b: linalg.solve(a, b), of=2),
+    np.linalg.solve: _of_floats(lambda a, b: linalg.solve(a, _in_floats(_array_or_number(b)))),
     np.linalg.svd: _of_floats(_svd),
 })
 _functions.update({getattr(np.fft, n): _transform(getattr(fft, n)) for n in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")})

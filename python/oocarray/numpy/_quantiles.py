@@ -97,7 +97,7 @@ def _quantile(x: Any, q: np.ndarray, axis: Any, keepdims: bool, how: _How, of_py
         values = how.of_all(node, q.reshape(-1)).reshape(q.shape).astype(result)
         return deferred(Held(values.reshape(q.shape + (1,) * len(node.shape)) if keepdims else values))
     made = _of_lines(x, node, q, axes, keepdims, how)
-    return made if made.dtype == result else Deferred(cast(made._node.now(), result))
+    return made if made.dtype == result else deferred(cast(made._node.now(), result))
 
 
 def _of_lines(x: Any, node: Node, q: np.ndarray, axes: Tuple[int, ...], keepdims: bool, how: _How) -> Deferred:

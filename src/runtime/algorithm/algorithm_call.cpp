@@ -54,6 +54,12 @@ void algorithm_call::refuse_other_group(const array_core& read) const {
            "' by " + std::to_string(ranks_) + "; give both the same group");
 }
 
+bool algorithm_call::has_same_parts(const array_core& a) const {
+  bool same = a.shared().ranks() == ranks_;
+  for (int r = 0; same && r < ranks_; ++r) same = a.ranks().rows_of(r) == leader_.ranks().rows_of(r);
+  return same;
+}
+
 void algorithm_call::refuse_tiles(const array_core& a) const {
   if (a.facts().extents.size() > 1 && !a.shared().local().file_tile().empty())
     refuse("the file of '" + a.facts().path +

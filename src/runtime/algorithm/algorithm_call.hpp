@@ -56,6 +56,8 @@ class algorithm_call {
 
   /// Throws usage_error where an array that is only read is of another group, and not of this process alone.
   void refuse_other_group(const array_core& read) const;
+  /// Whether each rank has the same rows of `a` as of the leader; all ranks find the same.
+  bool has_same_parts(const array_core& a) const;
 
   /// Throws usage_error where the elements do not lie in the file in row-major order.
   void refuse_tiles(const array_core& a) const;

@@ -75,7 +75,7 @@ class span_run::state {
       if (a.core->facts().extents != leader.facts().extents)
         call.refuse("'" + a.core->facts().path + "' and '" + leader.facts().path + "' have not the same extents");
       call.refuse_other_group(*a.core);
-      if (a.written && a.core->ranks().rows_of(a.core->ranks().rank()) != mine)
+      if (a.written && !call.has_same_parts(*a.core))
         call.refuse("'" + a.core->facts().path +
                     "' is dealt out to the ranks otherwise; give all the same group, block and "
                     "stripes");

@@ -312,6 +312,12 @@ void detach(pager& p) noexcept {
   delete std::exchange(threads, nullptr);
 }
 
+namespace {
+void await_end_of_services(range& r) noexcept {
+  while (const std::uint32_t now = r.served.load(std::memory_order_seq_cst)) sys::futex_wait(r.served, now);
+}
+}  // namespace
+
 void add_range(segment_state& s) {
   lock_guard l(install_mutex);
   install();
@@ -322,7 +328,8 @@ void add_range(segment_state& s) {
       range& r = ranges[i];
       if (r.base.load(std::memory_order_relaxed)) {
         if (!closed_too || r.segment.load(std::memory_order_relaxed)->use == segment_use::open) continue;
-        r.base.store(0, std::memory_order_release);
+        r.base.store(0, std::memory_order_seq_cst);
+        await_end_of_services(r);
       }
       r.segment.store(&s, std::memory_order_release);
       r.bytes.store(s.reserved + 2 * s.guard, std::memory_order_release);
@@ -333,15 +340,15 @@ void add_range(segment_state& s) {
   throw usage_error(errc::busy, "more than 1024 arrays are open at once: close some first");
 }
 
-// Who serves a message that was read late raises `served` before it looks for the segment; so the slot is emptied
-// before `served` is looked at.
+// The segment is closed, and services that wait have ended; who serves a message that was read late ends at once.  It
+// raises `served` before it looks for the segment; so the slot is emptied before `served` is looked at.
 void remove_range(segment_state& s) noexcept {
   lock_guard l(install_mutex);
   for (range& r : ranges)
     if (r.segment.load(std::memory_order_relaxed) == &s) {
       r.base.store(0, std::memory_order_seq_cst);
       r.segment.store(nullptr, std::memory_order_seq_cst);
-      while (const auto now = r.served.load(std::memory_order_seq_cst)) sys::futex_wait(r.served, now);
+      await_end_of_services(r);
     }
 }
 
@@ -372,8 +379,7 @@ answer serve_for(std::uintptr_t address, touch t, fault_history& h) noexcept {
 
 void await_services(const segment_state& s) noexcept {
   for (range& r : ranges)
-    if (r.segment.load(std::memory_order_seq_cst) == &s)
-      while (const std::uint32_t now = r.served.load(std::memory_order_seq_cst)) sys::futex_wait(r.served, now);
+    if (r.segment.load(std::memory_order_seq_cst) == &s) await_end_of_services(r);
 }
 
 bool in_forked_child() noexcept { return forked.load(std::memory_order_relaxed); }

@@ -119,11 +119,13 @@ void fault_threads::serve(const touch_seen& t) {
 bool fault_threads::serve_here_or_put_aside(const touch_seen& t) {
   const lock_guard l(mutex_);
   const invariants_hold at_end(*this);
-  if (idle_ <= aside_.size() && threads_.size() < most_threads && !stopping_) try {
+  if (idle_ <= aside_.size() && threads_.size() < most_threads && !stopping_) {
+    try {
       threads_.emplace_back([this] { run(true); });
       ++idle_;                         // as good as: who hands over to it finds it there when it has begun
     } catch (const std::exception&) {  // the system has no more: touches wait for those that are there
     }
+  }
   if (idle_ > aside_.size()) return true;
   aside_.push_back(t);
   changed_.notify_one();

@@ -34,8 +34,7 @@ class repeated_sweep {
   void came_in(block_index b, block_index blocks, block_index worth_it, std::uint64_t ran_ns) {
     if (pass_of_.size() != blocks) {
       pass_of_.assign(blocks, 0);
-      passes_ = 0;
-      begin_pass(b, ran_ns);
+      stop_repeating(b, ran_ns);
     } else if (repeats()) {
       ++seen_;
       elsewhere_ += !was_swept(b);

@@ -144,11 +144,13 @@ class sweep_run {
   }
 
   void check_parts() const {
-    const std::pair<std::size_t, std::size_t> mine = leader_.ranks().rows_of(leader_.ranks().rank());
-    for (const sweep_field& f : request_.fields)
-      if (f.to->ranks().rows_of(f.to->ranks().rank()) != mine)
-        call_.refuse("'" + f.to->facts().path +
-                     "' is dealt out to the ranks otherwise; give both the same group, block and stripes");
+    for (const sweep_field& f : request_.fields) {
+      call_.refuse_other_group(*f.from);
+      for (const array_core* a : {f.from, f.to})  // one that each rank has opened for itself is only read
+        if (!call_.has_same_parts(*a) && (a == f.to || a->shared().ranks() != 1))
+          call_.refuse("'" + a->facts().path +
+                       "' is dealt out to the ranks otherwise; give both the same group, block and stripes");
+    }
   }
 
   sweep_statistics planned() {

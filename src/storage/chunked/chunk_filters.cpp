@@ -187,6 +187,9 @@ std::string unpack_szip(std::span<const std::uint32_t> parameters, std::span<con
                         std::span<std::byte> to) {
   std::uint32_t all = 0;
   if (parameters.size() != 4) return "cannot be unpacked (szip), as its parameters are incomplete";
+  const auto within = [&](std::size_t i, std::uint32_t most) { return parameters[i] != 0 && parameters[i] <= most; };
+  if (!within(1, 32) || parameters[1] % 2 != 0 || !within(2, 64) || !within(3, 4096))
+    return "cannot be unpacked (szip), as its parameters are none that HDF5 writes";
   if (bytes.size() < sizeof all) return "is too short (szip)";
   std::memcpy(&all, bytes.data(), sizeof all);
   if (all > to.size()) return "unpacks to more than a chunk (szip)";

@@ -38,7 +38,11 @@ chunks_in_shards::chunks_in_shards(std::shared_ptr<const plain_file> description
   if (in_shard_.size() != grid_.size() || std::ranges::find(in_shard_, 0U) != in_shard_.end())
     refuse(errc::invalid_request, dataset_->name, "its shards have other dimensions than the array, or no chunks");
   for (std::uint64_t& last : grid_) ++last;
-  chunks_of_shard_ = std::accumulate(in_shard_.begin(), in_shard_.end(), std::size_t{1}, std::multiplies<>());
+  constexpr std::size_t most = std::size_t{1} << 32;  // 64 GiB of index
+  chunks_of_shard_ = 1;
+  for (const std::size_t n : in_shard_)
+    if (__builtin_mul_overflow(chunks_of_shard_, n, &chunks_of_shard_) || chunks_of_shard_ > most)
+      refuse(errc::invalid_request, dataset_->name, "its shards have more chunks than any file");
 }
 
 chunks_in_shards::place chunks_in_shards::place_of(std::uint64_t chunk) const {

@@ -208,10 +208,10 @@ entry call_runner::run(const calls::link& q, const transacted& t) const {
   if (p.present) refuse(EEXIST, name + " exists already");
   t.walk.require(p.parent, may_write | may_enter, q.where.path, to_make);
   use_feature(t.c, feature_links);
-  sqlite::run(t.c, "INSERT INTO link VALUES (?, ?, ?)", p.parent.id, p.name, q.id);
-  sqlite::run(t.c, "UPDATE entry SET changed_ns = ? WHERE id = ?", now_ns(), q.id);
+  sqlite::run(t.c, "INSERT INTO link VALUES (?, ?, ?)", p.parent.id, p.name, n.id);
+  sqlite::run(t.c, "UPDATE entry SET changed_ns = ? WHERE id = ?", now_ns(), n.id);
   touch_folder(t.c, p.parent.id);
-  return read_entry(t.c, q.id, join_path(split_path(q.where.path)));
+  return read_entry(t.c, n.id, join_path(split_path(q.where.path)));
 }
 
 // Takes the name away.  A file without another one goes where no name leads, and belongs to the caller.

@@ -216,8 +216,12 @@ TEST_CASE("elements of other kinds are named by their bytes, with NumPy's name f
   CHECK((time.element_type == "struct8" && time.numpy_type == "M8[10s]"));
   CHECK(time.contents.chunks->fill.back() == std::byte{0x80});
   const zarr_description text =
-      of({{"name", "fixed_length_utf32"}, {"configuration", {{"length_bytes", 12}}}}, "QQAAAA==");
-  CHECK((text.element_size == 12 && text.numpy_type == "U3" && text.contents.chunks->fill[0] == std::byte{'A'}));
+      of({{"name", "fixed_length_utf32"}, {"configuration", {{"length_bytes", 12}}}}, "A\u00e9");
+  CHECK((text.element_size == 12 && text.numpy_type == "U3"));
+  const std::vector<std::byte>& fill = text.contents.chunks->fill;
+  CHECK((fill.size() == 12 && fill[0] == std::byte{'A'} && fill[4] == std::byte{0xe9} && fill[5] == std::byte{}));
+  CHECK_THROWS_WITH(of({{"name", "fixed_length_utf32"}, {"configuration", {{"length_bytes", 4}}}}, "NaT"),
+                    Catch::Contains("longer than its elements"));
   const json fields = json::array({json::array({"a", "int32"}), json::array({"b", "float64"})});
   CHECK(of({{"name", "structured"}, {"configuration", {{"fields", fields}}}}, "").element_type == "struct12");
 }
