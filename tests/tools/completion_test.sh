@@ -8,13 +8,9 @@ export OOC_STORE="local:$folder/s"
 "$ooc" init > /dev/null && "$ooc" mkdir plate plane/deep -p || exit 1
 
 failures=0
-# expect WORD... = REPLY...: completing the last WORD gives these replies.
-expect() {
-  local words=() replies=()
-  while [[ $1 != = ]]; do words+=("$1"); shift; done
-  shift
-  replies=("$@")
-  COMP_WORDS=("$ooc" "${words[@]}")
+# complete_words WORD...: COMPREPLY has what the last WORD may become.
+complete_words() {
+  COMP_WORDS=("$ooc" "$@")
   COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
   COMP_LINE="${COMP_WORDS[*]}"
   COMP_POINT=${#COMP_LINE}
@@ -22,6 +18,14 @@ expect() {
   compopt() { :; }
   _init_completion() { return 1; }
   _ooc
+}
+# expect WORD... = REPLY...: completing the last WORD gives these replies.
+expect() {
+  local words=() replies=()
+  while [[ $1 != = ]]; do words+=("$1"); shift; done
+  shift
+  replies=("$@")
+  complete_words "${words[@]}"
   if [[ "${COMPREPLY[*]}" != "${replies[*]}" ]]; then
     echo "completing '${words[*]}': got '${COMPREPLY[*]}', expected '${replies[*]}'" >&2
     failures=$((failures + 1))
@@ -44,4 +48,16 @@ expect import --form = --format
 expect import --format n = npy
 expect attr g = get
 expect attr get plat = plate/
+
+# Every command that the help names, and every option that a command's help names.
+for command in $("$ooc" help | sed -n '/^Commands:/,/^$/p' | awk '/^  [a-z]/ { print $1 }'); do
+  expect "$command" = "$command"
+  for option in $("$ooc" "$command" --help | grep -oE '^ +(-[a-zA-Z] \[ )?--[a-z-]+' | grep -oE -- '--[a-z-]+'); do
+    complete_words "$command" "$option"
+    if [[ " ${COMPREPLY[*]} " != *" $option "* ]]; then
+      echo "'$command' is not offered '$option'" >&2
+      failures=$((failures + 1))
+    fi
+  done
+done
 exit $((failures > 0))

@@ -107,7 +107,8 @@ double number(const std::string& type, const std::byte* p) {
   if (type == "u2") return as<std::uint16_t>(p);
   if (type == "u4") return as<std::uint32_t>(p);
   if (type == "u8") return as<std::uint64_t>(p);
-  return as<std::uint8_t>(p);  // u1, b1
+  if (type == "u1" || type == "b1") return as<std::uint8_t>(p);
+  throw usage_error(errc::invalid_request, "elements of type " + type + " are no numbers that a picture shows");
 }
 
 /// Every `step`-th element of the slice, packed.

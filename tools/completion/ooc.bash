@@ -9,7 +9,7 @@ _ooc() {
     cword=$COMP_CWORD
   }
 
-  local commands="init ls du cat stat mkdir mv rm cp snapshot truncate import export picture attr chmod chown info verify replace-node add-node drain restripe up down ping df top start stop keygen revoke mount umount"
+  local commands="init ls du cat stat mkdir mv rm cp snapshot truncate import export picture attr chmod chown info verify replace-node add-node drain restripe pack unpack up down ping df top start stop keygen revoke mount umount"
   local command="" i store=()
   for ((i = 1; i < cword; i++)); do
     case ${words[i]} in
@@ -28,7 +28,7 @@ _ooc() {
     --encrypt) COMPREPLY=($(compgen -W "on off" -- "$cur")); return ;;
     --user) COMPREPLY=($(compgen -u -- "$cur")); return ;;
     --launcher) COMPREPLY=($(compgen -W "ssh srun" -- "$cur")); return ;;
-    --shape|--size|--tile|--dataset|--box|--offset|--at|--max-extents|--memory|--chunk|--deflate|--slice|--range|--sf|--nn|--sn|--buffer|--nodes|--port|--addresses|--wait|--interval|--groups|--salvage|--forget-node) return ;;
+    --shape|--size|--tile|--dataset|--box|--offset|--at|--max-extents|--memory|--chunk|--deflate|--slice|--range|--sf|--nn|--sn|--buffer|--nodes|--port|--addresses|--wait|--interval|--sort|--codec|--groups|--salvage|--forget-node) return ;;
   esac
 
   if [[ -z $command ]]; then
@@ -58,13 +58,15 @@ _ooc() {
       revoke) options+=" --key" ;;
       start|stop) options+=" --dir --wait" ;;
       ping|df) options+=" --key --json" ;;
-      top) options+=" --once --interval --key --json" ;;
+      pack) options+=" --recursive --codec --no-shuffle --chunk --quiet" ;;
+      unpack) options+=" --recursive --quiet" ;;
+      top) options+=" --once --interval --sort --key --json" ;;
       replace-node) options+=" --quiet" ;;
       drain) options+=" --undo --buffer --quiet" ;;
       restripe) options+=" --recursive --sf --nn --sn --buffer --quiet" ;;
       verify) options+=" --json --remove-orphans --quiet" ;;
-      mount) options="--help --options --foreground" ;;
-      umount) options="--help --lazy" ;;
+      mount) options+=" --options --foreground" ;;
+      umount) options+=" --lazy" ;;
     esac
     COMPREPLY=($(compgen -W "$options" -- "$cur"))
     return
@@ -76,7 +78,7 @@ _ooc() {
     case ${words[i]} in
       --store|-o|--options|--from|--to|--format|--type|--shape|--size|--tile|--sf|--nn|--sn|--buffer) ((i++)) ;;
       --dataset|--box|--chunk|--deflate|--slice|--range|--salvage) ((i++)) ;;
-      --dir|--key|--user|--groups|--encrypt|--wait|--interval|--nodes|--port|--addresses|--hosts|--launcher|--ooc) ((i++)) ;;
+      --dir|--key|--user|--groups|--encrypt|--wait|--interval|--sort|--codec|--nodes|--port|--addresses|--hosts|--launcher|--ooc) ((i++)) ;;
       -*) ;;
       *) ((seen++)) && ((position++)) ;;
     esac

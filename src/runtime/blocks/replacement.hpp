@@ -5,12 +5,16 @@
 // comes in lets up to four of the longest-standing active ones age: their access is taken away while
 // their bytes stay.  A touch of an inactive block is a cheap soft fault that brings it back to the active
 // end; victims are taken from the head of `inactive`.  Misses stay within a few per cent of exact LRU
-// (bench: `oocbench lru`).
+// (bench: `oocbench policy`; beside exact LRU alone, `oocbench lru`).
 //
 // `inactive` from its head, then `active` from its head, is the order in which the blocks were last seen.  Who else
-// goes by it: resident_set::take_clean_victim() (which of them goes, and from the tails which must stay), block_writer
-// (what is written next), block_ageing (how many age: as wants_ageing() says).  Another policy changes who is put
-// where.
+// goes by it, following `next` and `prev` within each queue: resident_set::take_clean_victim() (which of them goes),
+// block_writer in runtime/pager (what is written next), block_ageing (how many age: as wants_ageing() says).  From the
+// tails take_clean_victim() finds the blocks that were touched last and must stay: an instruction that needs several
+// (frame_needs) would fault for ever without them.
+//
+// There is one policy.  Another is written in place of this one, and compared by `oocbench policy` before and after,
+// whose figures are the same at each run.  What it remembers of a block is a member of `frame` (frame_pool.hpp).
 //
 // Pure bookkeeping: frames are linked here, states change in resident_set.  The pager's lock guards
 // every call; nothing allocates.
@@ -72,7 +76,8 @@ class frame_queue {
 
 class replacement {
  public:
-  /// A block that came in, or was touched while inactive.
+  /// A block that came in, or was touched while inactive, or whose owner is busy (block_ageing): it goes to the end,
+  /// wherever it was.
   void make_active(frame* f) noexcept OOC_REQUIRES(pager_mutex) {
     forget(f);
     active_.push_back(f, frame_list::active);

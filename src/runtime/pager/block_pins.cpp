@@ -135,6 +135,7 @@ failure block_pins::pin_block(segment_state& s, block_index index, bool write) {
     if (f->partial && !write) {
       b.promised.store(0, std::memory_order_relaxed);
       state_.memory.release(f);
+      state_.waiters.made_evictable();
       continue;
     }
     g.unlock();

@@ -103,7 +103,7 @@ fault_server::outcome fault_server::serve(const touched& at) noexcept {
         if (t == touch::write) {
           if (s.twinned(index)) state_.memory.set_access(f, block_access::read);
           if (!begin_write(f, s.address(index), seen)) {
-            b.publish(block_state::ro);
+            b.publish(block_state::ro);  // not give_back(): two that wait would wake each other for ever
             wait_for_frame(seen);
             break;
           }

@@ -1,10 +1,11 @@
 // The threads that found no frame, and sleep until one may be had.
 //
-// Two kinds wait here: writes to shared blocks that found no frame for their twin, each in its own
-// thread, and the service thread, on behalf of misses.  Whatever may end that (a transfer that ended,
-// a block that is nobody's any more, a pin or memory given back) calls made_evictable().
+// Three kinds wait here: writes to shared blocks that found no frame for their twin, each in its own
+// thread, grains for the end of a pin or copy, and the service thread, on behalf of misses.  Whatever may end that (a
+// transfer that ended, a block that is nobody's any more, a pin or memory given back) calls made_evictable().
 //
-// No wake-up is lost.  made_evictable() advances `room_` first and then looks at `hungry_`; a thread that
+// No wake-up is lost, but for two writes that passed over each other's block while it was `busy`: look_again() is
+// for them.  made_evictable() advances `room_` first and then looks at `hungry_`; a thread that
 // goes to sleep raises `hungry_` first and then looks once more: wait() at `room_`, which the kernel
 // compares with what it was before the look that found no frame, and the service thread at the
 // bell and then at everything.  Both orders are sequentially consistent, so one of the two sees the

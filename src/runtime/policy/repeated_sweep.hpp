@@ -8,9 +8,9 @@
 // The blocks that stay in memory are then no longer seen, and nothing can be told from the order of the rest.  But it
 // takes longer than a pass until as many blocks as a pass had have come in.  Where it does not, what was let go was
 // needed after all: the sweep does not repeat, and has to for four times as long the next time.  (How long a pass takes
-// is not known well from the first one, which may have filled the array.  Of the blocks that came in meanwhile those
-// that came in twice belong to another pass.)  Where an eighth of as many blocks come in that were in neither of the
-// last passes, the program has turned to something else.
+// is not known well from the first one, which may have filled the array.  Blocks that come in a second time one after
+// the other belong to another pass; between new ones they are those of a second sweep.)  Where an eighth of as many
+// blocks come in that were in neither of the last passes, the program has turned to something else.
 //
 // Not thread-safe: the pager's lock guards every call.
 #pragma once
@@ -38,7 +38,9 @@ class repeated_sweep {
     } else if (repeats()) {
       ++seen_;
       elsewhere_ += !was_swept(b);
-      again_ += std::exchange(pass_of_[b], pass_) == pass_;
+      const bool again = std::exchange(pass_of_[b], pass_) == pass_;
+      again_ += again && after_again_;
+      after_again_ = again;
       if (elsewhere_ > before_.blocks / 8) {
         stop_repeating(b, ran_ns);
       } else if (seen_ > before_.blocks) {
@@ -101,7 +103,8 @@ class repeated_sweep {
   block_index first_ = 0;      ///< of this pass
   block_index seen_ = 0;       ///< in this pass, or since it repeats
   block_index elsewhere_ = 0;  ///< of these, that were in no pass
-  block_index again_ = 0;      ///< ..., that came in twice since it repeats
+  block_index again_ = 0;      ///< ..., that came in a second time, after another one that did
+  bool after_again_ = false;
   std::uint64_t began_ns_ = 0;
   pass before_;          ///< the last one, of those that ran for the shortest time
   bool looked_ = false;  ///< whether it pays, since it repeats

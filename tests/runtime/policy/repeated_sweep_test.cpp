@@ -76,6 +76,18 @@ TEST_CASE("a sweep that is helped goes on to repeat though the first pass took l
   }
 }
 
+TEST_CASE("two sweeps at a distance whose blocks come in twice in a pass do not repeat") {
+  program p;
+  p.pass(0, 100);
+  p.touch(0);
+  REQUIRE(p.sweep.repeats());
+  for (block_index b = 8; b < 100 && p.sweep.repeats(); ++b) {
+    p.touch(b, 500);
+    p.touch(b - 8, 500);
+  }
+  CHECK(!p.sweep.repeats());
+}
+
 TEST_CASE("a sweep that is helped goes on to repeat after one that was not") {
   program p;
   p.end_a_repetition();
