@@ -20,7 +20,7 @@ def test_a_report_says_what_was_done_with_each_array(store, budget):
     for i in range(4096):
         assert a[i, 5] == i // 64 * 64
     text = budget.report()
-    assert re.search(r"oocarray: report after [0-9.]+ s, with 3\.[0-9] MiB of memory, ", text)
+    assert re.search(r"oocarray: report after [0-9.]+ s, with 3\.[0-9] MiB of memory for blocks, ", text)
     assert re.search(r"array 'a', 32 MiB in blocks of .*\n    read [0-9]+ MiB.*wrote 32 MiB", text)
     assert re.search(r"order: [0-9]+ % from block to block", text)
 
