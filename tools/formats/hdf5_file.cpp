@@ -14,6 +14,7 @@
 #include "formats/hdf5_types.hpp"
 #include "oocarray/error.hpp"
 #include "oocarray/units.hpp"
+#include "storage/layout/fill_pattern.hpp"
 
 namespace ooc::tool {
 
@@ -304,11 +305,7 @@ void hdf5_input::read(const storage::index& lower, const storage::index& upper, 
           m.what + " cannot be read: " + last_error() + "; where it is damaged, take the file from its source again");
   };
   if (m.lost.count == 0 && !m.leaves_missing) return read(lower, upper, -1);
-  for (std::size_t at = 0; at < out.size(); at += m.element.size)
-    if (m.fill.empty())
-      std::fill_n(out.begin() + static_cast<std::ptrdiff_t>(at), m.element.size, std::byte{});
-    else
-      std::copy(m.fill.begin(), m.fill.end(), out.begin() + static_cast<std::ptrdiff_t>(at));
+  storage::fill_with(m.fill, 0, out);
   if (m.lost.count == 0) return read(lower, upper, -1);
   for (const slab& b : blocks_without(m.lost, lower, upper)) {
     std::vector<hsize_t> extents, first;

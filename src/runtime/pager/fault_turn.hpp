@@ -45,7 +45,7 @@ class fault_turn {
   static constexpr unsigned take_after = 16;  ///< faults on the same blocks
   static constexpr unsigned release_after = take_after + 32;
 
-  /// A turn ends when its holder has not faulted for so long; less than a second.
+  /// A turn ends when its holder has not faulted for so long.
   explicit fault_turn(std::uint64_t idle_ns = 2'000'000) noexcept : idle_ns_(idle_ns) {}
 
   /// At the beginning of a fault; may wait for another thread's turn,
@@ -92,7 +92,8 @@ class fault_turn {
       const std::uint32_t seen = turn_.load(std::memory_order_acquire);
       if (seen == 0 || holder_of(seen) == thread) return;
       before_wait();
-      const timespec idle{0, static_cast<long>(idle_ns_)};
+      constexpr std::uint64_t second = 1'000'000'000;
+      const timespec idle{static_cast<time_t>(idle_ns_ / second), static_cast<long>(idle_ns_ % second)};
       ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&turn_), FUTEX_WAIT_PRIVATE, seen, &idle, nullptr, 0);
       const std::uint32_t now = turn_.load(std::memory_order_acquire);
       if (now != 0 && !(now & in_fault) && sys::now_ns() - last_seen_.load(std::memory_order_relaxed) >= idle_ns_)

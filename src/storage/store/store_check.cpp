@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "oocarray/error.hpp"
 #include "storage/base/in_flight.hpp"
 #include "storage/service/unpublished_file.hpp"
 
@@ -183,6 +184,11 @@ void use_up_numbers(store_core& core, file_id last) {
     const opened_file made = core.make(passing_path(""), f);
     used = made.meta.id;
     core.abandon(made);
+    constexpr file_id most = 1'000'000;
+    if (last > used + most)
+      throw usage_error(errc::invalid_request, "a stripe object has the file number " + std::to_string(last) +
+                                                   ", and the store has made " + std::to_string(used) +
+                                                   " files: it is hardly of this store; move it away by hand");
   }
 }
 

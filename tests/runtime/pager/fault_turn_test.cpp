@@ -13,7 +13,7 @@ namespace {
 
 using namespace ooc::detail;
 
-constexpr std::uint64_t long_time = 900'000'000;  // ns
+constexpr std::uint64_t long_time = 100'000'000'000;  // ns
 
 int blocks[4];
 
