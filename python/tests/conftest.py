@@ -7,6 +7,10 @@ import pytest
 import oocarray
 
 
+def pytest_collection_finish():
+    gc.freeze()  # modules and tests live to the end: each test's collection need not go through them
+
+
 @pytest.fixture
 def store(tmp_path):
     return oocarray.open_store(f"local:{tmp_path}/store", workers=1, staging="64KiB")

@@ -207,7 +207,7 @@ TEST_CASE("a box is transposed to where the program says, and nothing else of th
     }
 }
 
-TEST_CASE("a transposition reads and writes each element once, in runs that memory allows") {
+TEST_CASE("a transposition reads and writes each element once, in runs that memory allows", "[megabytes]") {
   const test_store nodes(store_kind::in_memory);
   constexpr std::size_t n = 1024;  // 8 MiB in 2 MiB
   runtime rt(memory(nodes.staging() + 2_MiB));

@@ -44,7 +44,7 @@ TEST_CASE("elementwise passes in an embedded store are those of the plain loop")
   }
 }
 
-TEST_CASE("a transformation reads its inputs once and its output never") {
+TEST_CASE("a transformation reads its inputs once and its output never", "[megabytes]") {
   const test_store nodes(store_kind::in_memory);
   constexpr std::size_t n = 1 << 20;  // 3 times 8 MiB
   const bool fits = GENERATE(true, false);

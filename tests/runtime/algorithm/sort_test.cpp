@@ -302,7 +302,7 @@ TEST_CASE("elements larger than a page are sorted in little memory") {
   for (std::size_t i = 0; i < n; ++i) REQUIRE(std::as_const(a)[i].key == i);
 }
 
-TEST_CASE("a sort reads and writes as often as the model says") {
+TEST_CASE("a sort reads and writes as often as the model says", "[megabytes]") {
   const test_store nodes(store_kind::in_memory);
   runtime rt(memory(nodes.staging() + 16 * 4_KiB + 700_KiB, 1));  // without read-ahead, bytes are exact
   constexpr std::size_t n = 512 << 10;                            // 4 MiB

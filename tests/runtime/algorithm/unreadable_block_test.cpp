@@ -132,7 +132,7 @@ TEST_CASE("a sweep over a block that cannot be read throws") {
   CHECK_THROWS_WITH(sweep(a, b, 3, mean, {.mark = false}), Catch::Contains("cannot be read"));
 }
 
-TEST_CASE("a pass transfers no more because it brings in what it goes over") {
+TEST_CASE("a pass transfers no more because it brings in what it goes over", "[megabytes]") {
   memory_store nodes(2);
   constexpr std::size_t n = 1 << 20;  // 8 MiB
   const bool fits = GENERATE(true, false);

@@ -12,6 +12,7 @@
 #include "oocarray/open_file.hpp"
 #include "runtime/array/chunk_folder.hpp"
 #include "support/random_seed.hpp"
+#include "support/rounds.hpp"
 
 using namespace ooc;
 using namespace ooc::testing;
@@ -30,7 +31,7 @@ TEST_CASE("random programs that write to chunks leave what a vector has") {
   const std::vector<chunk_filter> packers{chunk_filter::gzip,   chunk_filter::zstd,  chunk_filter::blosc,
                                           chunk_filter::lz4,    chunk_filter::bzip2, chunk_filter::crc32c,
                                           chunk_filter::shuffle};
-  for (int program = 0; program < 12; ++program) {
+  for (int program = 0; program < rounds(12); ++program) {
     const chunk_folder f;
     const extents all{1 + below(40), 1 + below(40), 1 + below(300)};
     file_chunks c = f.chunks({1 + below(20), 1 + below(20), 1 + below(200)}, below(2) * (1 + below(4)));
@@ -150,7 +151,7 @@ TEST_CASE("shards whose chunks are all written are there at once, and others wit
   CHECK(f.files() == 10);
 }
 
-TEST_CASE("more shards than may be begun at a time are written by columns") {
+TEST_CASE("more shards than may be begun at a time are written by columns", "[megabytes]") {
   const chunk_folder f;
   const file_contents contents{.extents = {400, 4000}, .chunks = f.chunks({10, 20}, 2)};
   runtime rt{{.memory = 16_MiB}};

@@ -158,7 +158,7 @@ TEST_CASE("whether ends meet may be known at run time only") {
   CHECK(s.periodic(1, false).boundaries == std::array{boundary::fixed, boundary::fixed});
 }
 
-TEST_CASE("a sweep reads and writes the array once a pass, whatever part of it memory holds") {
+TEST_CASE("a sweep reads and writes the array once a pass, whatever part of it memory holds", "[megabytes]") {
   const bool in_place = GENERATE(true, false);
   const test_store nodes(store_kind::in_memory);
   // 8 MiB in 2 MiB.  In 1 MiB read-ahead has 16 blocks left, and on a slow machine fetches one in ten of
@@ -242,7 +242,7 @@ TEST_CASE("a field that is the first one a step before is kept by the library, o
   former_at_random<3>(80, random_seed("former values of a body"));
 }
 
-TEST_CASE("a field that is the first one a step before takes little memory, so that more steps are fused") {
+TEST_CASE("a field that is the first one a step before takes little memory, so that more steps are fused", "[megabytes]") {
   const test_store nodes(store_kind::in_memory);
   runtime rt(memory(nodes.staging() + 4_MiB));
   constexpr std::size_t n = 96, steps = 8;
@@ -297,7 +297,7 @@ TEST_CASE("a kernel has rows as spans, of slabs that are whole or cut, at ends t
   CHECK(same(plane, plane_by_span, std::array<std::size_t, 3>{9, 130, 40}));
 }
 
-TEST_CASE("more threads fuse more steps, as long as memory and their caches hold the rows between") {
+TEST_CASE("more threads fuse more steps, as long as memory and their caches hold the rows between", "[megabytes]") {
   const test_store nodes(store_kind::in_memory);
   runtime rt(memory(nodes.staging() + 64_MiB));
   const auto fused = [&](unsigned threads, std::size_t cols) {
@@ -506,7 +506,7 @@ TEST_CASE("planes are cut as narrow as the least memory makes them, and the resu
   CHECK(cut > 0);
 }
 
-TEST_CASE("planes that do not fit are cut, and the sweep transfers what the model says") {
+TEST_CASE("planes that do not fit are cut, and the sweep transfers what the model says", "[megabytes]") {
   const bool in_place = GENERATE(true, false);
   const test_store nodes(store_kind::in_memory);
   // 16 MiB in 4 MiB, of which two steps of whole planes would take all.

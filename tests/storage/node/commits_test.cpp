@@ -15,6 +15,7 @@
 #include "support/node_fixture.hpp"
 #include "support/pauses.hpp"
 #include "support/random_seed.hpp"
+#include "support/rounds.hpp"
 
 using namespace ooc::testing;
 using namespace ooc;
@@ -89,7 +90,7 @@ TEST_CASE("random writes, commits, rollbacks, resizes and reopenings equal two p
           const local_node_options options{.workers = 3, .staging = 64 << 10, .direct_io = direct, .io_uring = ring};
           random_life(
               with_commits(make_shape(77, {0, nn, sf}, size, sparse, pattern(element))),
-              [&](const fs::path& folder) { return open_local_node(folder, options); }, 80, seed + n++);
+              [&](const fs::path& folder) { return open_local_node(folder, options); }, rounds(80), seed + n++);
         }
 }
 

@@ -15,6 +15,7 @@
 #include "support/modelled_file.hpp"
 #include "support/node_fixture.hpp"
 #include "support/random_seed.hpp"
+#include "support/rounds.hpp"
 #include "support/soon.hpp"
 
 using namespace ooc::testing;
@@ -34,7 +35,7 @@ TEST_CASE("random writes, reads, resizes and reopenings equal a plain array") {
           const local_node_options options{.workers = 3, .staging = 64 << 10, .direct_io = direct, .io_uring = ring};
           random_life(
               make_shape(77, {0, nn, sf}, size, sparse, pattern(element)),
-              [&](const fs::path& folder) { return open_local_node(folder, options); }, 60, seed + n++);
+              [&](const fs::path& folder) { return open_local_node(folder, options); }, rounds(60), seed + n++);
         }
 }
 
