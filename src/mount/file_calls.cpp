@@ -81,7 +81,7 @@ void create(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, fu
     }
     auto h = open_handle(fs, e.id, fi);
     fuse_entry_param p{};
-    p.ino = e.id;
+    p.ino = lasting_number(e);
     p.generation = 1;
     p.attr = fs.attributes(e);
     p.attr_timeout = fs.attribute_timeout();

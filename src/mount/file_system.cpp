@@ -149,7 +149,7 @@ std::shared_ptr<void> claim_unused_array(file_system& fs, const place& at, const
   try {
     const entry e = fs.metadata().lookup(at);
     if (e.kind != entry_kind::file || e.array.extents.empty() || e.names > 1) return nullptr;
-    if (const auto here = fs.find(e.id); here && here->writable()) return nullptr;
+    if (const auto here = fs.find(lasting_number(e)); here && here->writable()) return nullptr;
     return fs.core().claim_unused(e, to_be);
   } catch (const error& none) {
     if (none.code() != std::errc::no_such_file_or_directory) throw;
@@ -220,7 +220,7 @@ std::size_t fill_directory(fuse_req_t req, file_system& fs, file_system::folder_
       if (at - 2 >= h.entries.size()) break;
       const entry& e = h.entries[at - 2];
       name = e.path;
-      st.st_ino = e.id;
+      st.st_ino = lasting_number(e);
       st.st_mode = type_of(e.kind);
     }
     const std::size_t needed = fuse_add_direntry(req, buffer.data() + used, buffer.size() - used, name.c_str(), &st,
@@ -364,16 +364,16 @@ void file_system::removed(const entry& e) {
   if (e.kind != entry_kind::file || e.names != 0) return;
   {
     const lock_guard lock(mutex_);
-    const auto i = files_.find(e.id);
+    const auto i = files_.find(lasting_number(e));
     if (i != files_.end()) return (void)(i->second.removed = e);
   }
   core_->removals().add_unnamed(e);
 }
 
 struct ::stat file_system::attributes(entry& e) {
-  if (const auto f = e.kind == entry_kind::file ? find(e.id) : nullptr) f->overlay(e);
+  if (const auto f = e.kind == entry_kind::file ? find(lasting_number(e)) : nullptr) f->overlay(e);
   struct ::stat st {};
-  st.st_ino = e.id;
+  st.st_ino = lasting_number(e);
   st.st_mode = type_of(e.kind) | (e.mode & 07777);
   st.st_nlink = e.kind == entry_kind::folder ? 2 : e.names;
   st.st_uid = e.owner;
@@ -391,7 +391,7 @@ struct ::stat file_system::attributes(entry& e) {
 
 void file_system::reply_entry(fuse_req_t req, entry e) {
   fuse_entry_param p{};
-  p.ino = e.id;
+  p.ino = lasting_number(e);
   p.generation = 1;
   p.attr = attributes(e);
   p.attr_timeout = attribute_timeout();

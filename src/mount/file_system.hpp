@@ -1,7 +1,7 @@
 // The calls of the kernel on a mounted store.
 //
-// Entries are known to the kernel by their ids in the store, so nothing is kept for those that are not open.  The
-// kernel checks permissions (`default_permissions`) by what getattr() and lookup() tell it.
+// Entries are known to the kernel by their lasting numbers in the store (lasting_number), so nothing is kept for those
+// that are not open.  The kernel checks permissions (`default_permissions`) by what getattr() and lookup() tell it.
 //
 // Name-space calls wait for the metadata service on a thread of the FUSE session.  Reads, writes and syncs are
 // answered from the completion of the transfer.

@@ -178,7 +178,7 @@ int live_file::allocate(std::uint64_t end, bool keep_size) {
     if (keep_size) return bytes_.claim() ? make_room(bytes_, end, false, false) : EBUSY;
     if (const int error = make_room(bytes_, end, false, true)) return error;
     const lock_guard lock(mutex_);
-    unpublished_.allocated({end, bytes_.current()->meta.cuts});
+    unpublished_.allocated({end, bytes_.current()->meta});
     return 0;
   } catch (...) {
     return error_number();

@@ -96,7 +96,7 @@ void outgoing_write::acknowledged(const failure& f) {
   if (f.code == std::errc::no_space_on_device && !std::exchange(found_no_space_, true))
     return post(&outgoing_write::store_after_removals);
   if (f) detail::log_error("mount: " + f.what);
-  if (!f) stored_ = {wanted_->file_end(), sent_as_->meta.cuts};
+  if (!f) stored_ = {wanted_->file_end(), sent_as_->meta};
   ended_(f ? error_number(f) : lost_);
 }
 

@@ -4,7 +4,7 @@
 //     told --wrote()--> not told --stored()--> not told, with an end --told()--> told
 //
 // The size is the file's own while anything is not told: what others say of it can only make it longer.  The end of
-// what was stored counts for the cuts that were known when it was sent (stored_end).  Guarded by its owner.
+// what was stored counts for the cuts and moves that were known when it was sent (stored_end).  Guarded by its owner.
 #pragma once
 
 #include <algorithm>
@@ -35,8 +35,8 @@ class unpublished {
     changed(std::max(size_, end));
   }
   void stored(const storage::stored_end& s) {
-    stored_.end = s.cuts == stored_.cuts ? std::max(s.end, stored_.end) : s.cuts > stored_.cuts ? s.end : stored_.end;
-    stored_.cuts = std::max(s.cuts, stored_.cuts);
+    if (s.state() > stored_.state()) stored_ = s;
+    if (s.state() == stored_.state()) stored_.end = std::max(s.end, stored_.end);
   }
   /// Bytes from there on found no room.
   void refused(std::uint64_t begin) { no_room_from_ = std::min(no_room_from_.value_or(begin), begin); }

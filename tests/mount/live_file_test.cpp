@@ -13,6 +13,9 @@
 #include <vector>
 
 #include "oocarray/file.hpp"
+#include "oocarray/ooc_array.hpp"
+#include "oocarray/runtime.hpp"
+#include "storage/service/file_move.hpp"
 #include "support/faulty_io_service.hpp"
 #include "support/memory_store.hpp"
 #include "support/random_seed.hpp"
@@ -79,6 +82,19 @@ struct shared_file {
   std::unique_ptr<job_threads<>> jobs = std::make_unique<job_threads<>>(1);
   file_id id = 0;
 };
+
+void move_to_second_node(storage::store_core& core, const std::string& name) {
+  const storage::file_move move(core, core.metadata().lookup(name), "moved");
+  storage::new_file f;
+  f.size = move.from().meta.size;
+  f.striping = {1, 1, 4096};
+  std::vector<std::byte> bytes(f.size);
+  throw_if(move.from().file->read(request::contiguous(0, f.size), bytes.data()));
+  const storage::opened_file made = core.make(".next", f);
+  throw_if(made.file->write(request::contiguous(0, f.size), bytes.data()));
+  throw_if(made.file->sync());
+  storage::take_over(core, made, move.from().meta);
+}
 
 std::string letters(std::mt19937_64& g, std::size_t n) {
   std::string s(n, '\0');
@@ -308,6 +324,27 @@ TEST_CASE("a write over the old end that finds no room past it is there up to th
   CHECK(f.file->take_error(seen) == ENOSPC);
   CHECK(f.read(8'999, 10) == "abbbbbbbbb");
   CHECK(f.read(9'990, 10) == "bbbbbbbbbb");
+}
+
+TEST_CASE("what is stored after a move is in the file, also where that was cut off before") {
+  const shared_file shared;
+  const auto f = shared.opened_by(shared.mine);
+  f->open(true);
+  const auto write = [&](std::uint64_t at, const std::string& bytes, bool through) {
+    std::promise<int> error;
+    f->write(at, std::as_bytes(std::span(bytes)), through, [&](int e) { error.set_value(e); });
+    return error.get_future().get();
+  };
+  REQUIRE(write(0, "abcdefgh", false) == 0);
+  for (const std::uint64_t size : {6, 4}) REQUIRE(f->resize(size) == 0);
+  REQUIRE(write(4, "e", true) == 0);  // stored, and nobody was told
+  move_to_second_node(*shared.others.core(), "f");
+  const std::string much(3 << 20, 'f');
+  REQUIRE(write(5, much, false) == 0);
+  REQUIRE(f->flush_and_wait() == 0);
+  CHECK(shared.entry().size == 5 + much.size());
+  CHECK(f->size() == 5 + much.size());
+  f->close(true);
 }
 
 TEST_CASE("what another has made longer is read after a flush") {

@@ -141,6 +141,13 @@ class descriptor {
 
 inline int error_of(long result) { return result < 0 ? errno : 0; }
 
+/// fstat() that asks the mount, whatever the kernel knows.
+inline struct statx asked(int fd) {
+  struct statx st {};
+  REQUIRE(::statx(fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &st) == 0);
+  return st;
+}
+
 /// Bytes that differ from place to place.
 inline std::string pattern(std::size_t n) {
   std::string s(n, '\0');

@@ -146,8 +146,14 @@ void read_cuts(sqlite::connection& c, entry& e) {
   if (q.next()) e.cuts += q.unsigned_integer(0);
 }
 
-void read_left_behind(sqlite::connection& c, entry& e) {
+void read_number(sqlite::connection& c, entry& e) {
+  query q(c, "SELECT min(id) FROM moved WHERE entry = ?", e.id);
+  if (q.next()) e.number = q.unsigned_integer(0);
+}
+
+void read_moves(sqlite::connection& c, entry& e) {
   if (!has_table(c, "moved")) return;
+  read_number(c, e);
   query q(c, "SELECT id FROM moved JOIN removed USING (id) WHERE entry = ?", e.id);
   while (q.next()) e.left_behind.push_back(q.unsigned_integer(0));
 }
@@ -172,7 +178,7 @@ entry read_entry(sqlite::connection& c, file_id id, std::string path) {
   }
   if (e.kind == entry_kind::file) read_cuts(c, e);
   if (e.kind == entry_kind::file) read_last_commit(c, e);
-  if (e.kind == entry_kind::file) read_left_behind(c, e);
+  if (e.kind == entry_kind::file) read_moves(c, e);
   e.path = std::move(path);
   read_attributes(c, e);
   return e;
@@ -223,7 +229,7 @@ folder_part read_folder_part(sqlite::connection& c, file_id folder, const std::s
                              std::size_t max_entries, std::size_t max_bytes) {
   folder_part part;
   std::size_t bytes = 0;
-  const bool commits = has_commits(c);
+  const bool commits = has_commits(c), moves = has_table(c, "moved");
   query q(c, OOC_NAMED_IN_FOLDER, folder, after);
   while (q.next()) {
     if (part.entries.size() == max_entries || bytes > max_bytes) {
@@ -233,6 +239,7 @@ folder_part read_folder_part(sqlite::connection& c, file_id folder, const std::s
     entry& e = part.entries.emplace_back(entry_from(c, q));
     e.path = q.text(shown_name);
     read_attributes(c, e);
+    if (moves) read_number(c, e);
     if (commits) as_of_last_commit(c, e);
     bytes += e.path.size() + e.fill.size() + 200;
     for (const auto& [key, value] : e.attributes) bytes += key.size() + value.size();

@@ -39,6 +39,7 @@ struct last_commit {
 
 struct entry {
   file_id id = 0;
+  file_id number = 0;  ///< of a file whose place this one took: the first id that it had; 0: it was never moved
   entry_kind kind = entry_kind::file;
   std::string path;
   std::uint32_t owner = 0;
@@ -79,6 +80,9 @@ struct entry {
 inline std::uint64_t allocated_size(const entry& e) {
   return e.reserved > e.size || !e.codec.empty() ? e.reserved : e.size;
 }
+
+/// What stays when a file is moved: its first id, by which every call finds it.
+inline file_id lasting_number(const entry& e) { return e.number != 0 ? e.number : e.id; }
 
 /// Throws EROFS for a file that is packed.  `name`: for the message; empty: its path.
 void require_unpacked(const entry& e, std::string name = {});

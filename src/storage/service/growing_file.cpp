@@ -55,7 +55,7 @@ bool growing_file::keep(const snapshot& next, const snapshot& before) {
   const lock_guard lock(mutex_);
   const invariants_hold at_end(*this);
   if (now_ != before) return false;
-  assert(now_->meta.cuts <= next->meta.cuts);
+  assert(stored_end(0, now_->meta).state() <= stored_end(0, next->meta).state());
   now_ = next;
   asked_at_ = clock::now();
   return true;
@@ -138,7 +138,8 @@ void growing_file::show(const stored_end& stored, entry_change change) {
   const lock_guard growing(growing_);
   const snapshot f = stored.end != 0 ? refreshed() : current();
   const file_id id = f->meta.id;
-  if (stored.end > f->meta.size && stored.end <= allocated_size(f->meta) && stored.cuts >= f->meta.cuts)
+  if (stored.end > f->meta.size && stored.end <= allocated_size(f->meta) &&
+      stored.state() >= stored_end(0, f->meta).state())
     change.size_at_least = stored.end;
   std::uint64_t size = 0;
   try {

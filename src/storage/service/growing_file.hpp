@@ -17,8 +17,8 @@
 // end of what is stored there is told by show(), unless the file was cut off since.  After a process that was killed,
 // whoever opens the file for writing next gives back what was reserved (store_core::open).
 //
-// Invariants: cuts never become fewer; there is a claim only of an open file, whose stripe objects have the room that
-// is known.
+// Invariants: cuts of a file never become fewer, but where it is moved; there is a claim only of an open file, whose
+// stripe objects have the room that is known.
 //
 // Threads: any.  One at a time makes the file longer or shorter.  Order of mutexes: growing, then the snapshot's.
 #pragma once
@@ -36,9 +36,16 @@
 
 namespace ooc::storage {
 
-/// The end of what was stored in a file that had been cut off so often (entry::cuts).
+/// The end of what was stored in a file that had been cut off so often (entry::cuts).  A file that is moved gets a
+/// greater id, and its cuts are counted anew.
 struct stored_end {
   std::uint64_t end = 0, cuts = 0;
+  file_id id = 0;
+
+  stored_end() = default;
+  stored_end(std::uint64_t to, const entry& e) : end(to), cuts(e.cuts), id(e.id) {}
+  /// What grows with each cut and each move.
+  std::pair<file_id, std::uint64_t> state() const { return {id, cuts}; }
   bool operator==(const stored_end&) const = default;
 };
 

@@ -108,6 +108,7 @@ void write_entry(const entry& e, pb::Entry& m) {
   write_array(e.array, *m.mutable_array());
   m.set_at_commit(e.at_commit);
   m.mutable_left_behind()->Add(e.left_behind.begin(), e.left_behind.end());
+  m.set_number(e.number);
   if (!e.commit) return;
   pb::LastCommit& commit = *m.mutable_commit();
   commit.set_number(e.commit->number);
@@ -145,6 +146,7 @@ entry read_entry(const pb::Entry& m) {
   e.attributes = read_attributes(m.attributes());
   e.at_commit = m.at_commit();
   e.left_behind.assign(m.left_behind().begin(), m.left_behind().end());
+  e.number = m.number();
   if (m.has_commit()) e.commit = {m.commit().number(), m.commit().time_ns(), read_attributes(m.commit().attributes())};
   return e;
 }

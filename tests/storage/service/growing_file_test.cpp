@@ -46,7 +46,7 @@ stored_end store_in_room(growing_file& f, std::uint64_t at, const std::string& t
     f.make_room(at + text.size(), true);
     const auto as = f.current();
     const failure e = as->file->write(run(at, text.size()), bytes_of(text));
-    if (!e) return {at + text.size(), as->meta.cuts};
+    if (!e) return {at + text.size(), as->meta};
     REQUIRE(e.code == errc::cut_off);
     f.learn_of_cut(as->meta.cuts);
   }

@@ -222,6 +222,8 @@ TEST_CASE("names, attributes and times of a file stay when another takes its pla
   CHECK(after.created_ns == before.created_ns);
   CHECK(after.attributes == before.attributes);
   CHECK(names.lookup(before.id).id == after.id);
+  CHECK(lasting_number(after) == before.id);
+  CHECK(lasting_number(names.list_part("/", "").entries.at(0)) == before.id);
   CHECK_THROWS_AS(names.lookup(".next"), error);
   s.core()->remove("below/b");
   s.core()->remove("a");
