@@ -106,7 +106,8 @@ void live_file::overlay(entry& e) {
   {
     const lock_guard lock(mutex_);
     if (!bytes_.current()) return;
-    ask = unpublished_.any() ? e.size > unpublished_.size() : e.size != unpublished_.size();
+    // Where bytes of others are past what is known here, and before what was written here, they count as well.
+    ask = unpublished_.any() ? e.size > std::min(unpublished_.size(), bytes_.room()) : e.size != unpublished_.size();
   }
   // Another has changed it, or `e` is older than what was published here.
   if (ask) try {
@@ -247,17 +248,19 @@ void live_file::write(std::uint64_t offset, std::span<const std::byte> bytes, bo
 void live_file::read(std::uint64_t offset, std::size_t length, read_answer done) {
   outgoing here;
   std::uint64_t end = 0;
-  bool longer = false;
+  bool told = false;
   {
     const lock_guard lock(mutex_);
     end = std::min<std::uint64_t>(unpublished_.size(), offset > max_size - length ? max_size : offset + length);
     if (offset >= end) end = offset;
     if (buffer_.overlaps(offset, end)) here = seal();
-    longer = end > bytes_.room() && !unpublished_.any();
+    told = !unpublished_.any();
   }
   if (here) send(here, {});
   if (offset == end) return done(0, {});
-  if (longer) (void)bytes_.refreshed();  // another has made it longer
+  // Another may have made it longer.  Before what was written here there may also be nothing, for long.
+  using duration = storage::growing_file::clock::duration;
+  if (end > bytes_.room()) (void)bytes_.reaching(end, told ? duration::zero() : asked_anew);
   const auto t = ranges_.enter({{offset, end}}, false);
   const auto ended = [self = shared_from_this(), t, done = std::move(done)](int error,
                                                                             std::span<const std::byte> bytes) {

@@ -12,9 +12,6 @@ namespace ooc::mount {
 
 namespace {
 
-// So old may be what is known of the size while bytes are sent.
-constexpr std::chrono::seconds asked_anew{1};
-
 /// The part of it before `end`.
 request part_before(const request& r, std::uint64_t end) {
   request part;

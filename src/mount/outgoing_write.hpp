@@ -9,6 +9,7 @@
 // rest. Any thread may call; send() once, and the rest when it has ended.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -19,6 +20,9 @@
 #include "storage/service/growing_file.hpp"
 
 namespace ooc::mount {
+
+/// So old may be what is known of the size while bytes are sent, or read before others that were not told.
+inline constexpr std::chrono::seconds asked_anew{1};
 
 /// growing_file::make_room() as an errno: EFBIG for an array.  `ask`: what is known of the file may not even be a
 /// second old.

@@ -326,6 +326,23 @@ TEST_CASE("a write over the old end that finds no room past it is there up to th
   CHECK(f.read(9'990, 10) == "bbbbbbbbbb");
 }
 
+TEST_CASE("what another has written before bytes of which nobody was told is read") {
+  written_file f;
+  REQUIRE(f.write(100'000, "mine") == 0);
+  storage::growing_file other(f.store.core, f.store.core->open(f.id, storage::open_mode::read_write));
+  const std::string theirs = "theirs";
+  throw_if(other.write(request::contiguous(50'000, theirs.size()), std::as_bytes(std::span(theirs)).data()));
+  const bool asked_for_the_size = GENERATE(false, true);
+  if (asked_for_the_size) {
+    storage::entry e = f.store.metadata->find(f.id);
+    f.file->overlay(e);
+    CHECK(e.size == 100'004);
+    CHECK(f.read(50'000, 6) == theirs);
+  } else {
+    CHECK(soon([&] { return f.read(50'000, 6) == theirs; }));
+  }
+}
+
 TEST_CASE("what is stored after a move is in the file, also where that was cut off before") {
   const shared_file shared;
   const auto f = shared.opened_by(shared.mine);

@@ -191,6 +191,25 @@ TEST_CASE("what stays open on one mount shows what another has closed, soon, and
   ::munmap(const_cast<char*>(mapped), 8192);
 }
 
+TEST_CASE("what another mount appends is read before bytes of this one that it was not told of") {
+  if (!can_mount()) return;
+  mounted_store s;
+  mount_process other(s.url, s.folder / "other");
+  descriptor mine(s.mount / "f", O_RDWR | O_CREAT | O_DIRECT);
+  {
+    descriptor buffered(s.mount / "f", O_WRONLY), theirs(other / "f", O_WRONLY);
+    REQUIRE(::pwrite(buffered, "mine", 4, 100'000) == 4);
+    REQUIRE(::pwrite(theirs, "theirs", 6, 50'000) == 6);
+    REQUIRE(theirs.close() == 0);
+    CHECK(soon([&] {
+      char text[6];
+      return ::pread(mine, text, 6, 50'000) == 6 && std::string(text, 6) == "theirs";
+    }));
+  }
+  CHECK(contents(other / "f").substr(50'000, 6) == "theirs");
+  CHECK(contents(other / "f").substr(100'000) == "mine");
+}
+
 TEST_CASE("who makes a file that another user makes on another mount gets no more of it than its mode gives") {
   if (!can_mount() || !can_be_others()) return;
   const mountable_store s(false);

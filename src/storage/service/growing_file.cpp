@@ -85,8 +85,9 @@ std::uint64_t growing_file::room() const {
   return claim_ ? allocated_size(now_->meta) : now_->meta.size;
 }
 
-growing_file::snapshot growing_file::reaching(std::uint64_t end) {
+growing_file::snapshot growing_file::reaching(std::uint64_t end, clock::duration age) {
   if (snapshot f = known(); f && f->meta.size >= end) return f;
+  if (snapshot f = known(age)) return f;
   return refreshed();
 }
 

@@ -69,8 +69,9 @@ class growing_file {
   snapshot current() const;
   /// As the metadata have it now.
   snapshot refreshed();
-  /// As it is, if it may now reach `end`: asks the metadata service only where what is known is too short.
-  snapshot reaching(std::uint64_t end);
+  /// As it is, if it may now reach `end`: asks the metadata service only where what is known is too short, and not
+  /// younger than `age`.
+  snapshot reaching(std::uint64_t end, clock::duration age = {});
   /// The known size may be wrong: reaching() asks.
   void forget_size();
 
