@@ -53,7 +53,7 @@ void reply_value(fuse_req_t req, const std::string& value, std::size_t size) {
 }
 
 void getxattr(fuse_req_t req, fuse_ino_t ino, const char* name, std::size_t size) {
-  answer_errors(req, [&](file_system& fs) {
+  answer_by_number(req, [&](file_system& fs) {
     const std::string_view wanted = name;
     if (!wanted.starts_with(space_of_users)) return (void)fuse_reply_err(req, EOPNOTSUPP);
     const entry e = fs.metadata().lookup(ino);
@@ -69,7 +69,7 @@ void getxattr(fuse_req_t req, fuse_ino_t ino, const char* name, std::size_t size
 }
 
 void listxattr(fuse_req_t req, fuse_ino_t ino, std::size_t size) {
-  answer_errors(req, [&](file_system& fs) {
+  answer_by_number(req, [&](file_system& fs) {
     const entry e = fs.metadata().lookup(ino);
     std::string all;
     for (const auto& [key, value] : e.attributes) all += std::string(space_of_users) + key + '\0';
@@ -136,7 +136,7 @@ int set_own(file_system& fs, file_id id, std::string_view key, std::string value
 }
 
 void setxattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* value, std::size_t size, int flags) {
-  answer_errors(req, [&](file_system& fs) {
+  answer_by_number(req, [&](file_system& fs) {
     const bool own = std::string_view(name).starts_with(own_space);
     if (!own && !may_change(req, name)) return;
     const std::string key(name + space_of_users.size());
@@ -156,7 +156,7 @@ void setxattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* valu
 }
 
 void removexattr(fuse_req_t req, fuse_ino_t ino, const char* name) {
-  answer_errors(req, [&](file_system& fs) {
+  answer_by_number(req, [&](file_system& fs) {
     if (!may_change(req, name)) return;
     storage::remove_attribute(fs.core(), ino, name + space_of_users.size());
     fuse_reply_err(req, 0);

@@ -43,16 +43,16 @@ std::shared_ptr<void> under_way(file_system& fs) {
 /// Answers with this error, or with that of an earlier write of which the handle has not heard.
 void reply_error(fuse_req_t req, file_system::handle& h, int error) {
   const int earlier = h.file->take_error(h.errors_seen);
-  fuse_reply_err(req, error != 0 ? error : earlier);
+  fuse_reply_err(req, stale_if_gone(error != 0 ? error : earlier));
 }
 
 void open(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
-  answer_errors(req, [&](file_system& fs) {
+  answer_by_number(req, [&](file_system& fs) {
     auto h = open_handle(fs, ino, fi);
     if ((fi->flags & O_TRUNC) != 0)
       if (const int error = h->file->resize(0)) {
         close_handle(fs, std::move(h));
-        return (void)fuse_reply_err(req, error);
+        return (void)fuse_reply_err(req, stale_if_gone(error));
       }
     if (fuse_reply_open(req, fi) == 0)
       (void)h.release();
@@ -94,11 +94,11 @@ void create(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, fu
 }
 
 void read(fuse_req_t req, fuse_ino_t, std::size_t size, off_t offset, fuse_file_info* fi) {
-  answer_errors(req, [&](file_system& fs) {
+  answer_by_number(req, [&](file_system& fs) {
     handle_of(fi).file->read(static_cast<std::uint64_t>(offset), size,
                              [call = under_way(fs), req](int error, std::span<const std::byte> bytes) {
                                if (error != 0)
-                                 fuse_reply_err(req, error);
+                                 fuse_reply_err(req, stale_if_gone(error));
                                else
                                  fuse_reply_buf(req, reinterpret_cast<const char*>(bytes.data()), bytes.size());
                              });
@@ -106,14 +106,14 @@ void read(fuse_req_t req, fuse_ino_t, std::size_t size, off_t offset, fuse_file_
 }
 
 void write(fuse_req_t req, fuse_ino_t, const char* data, std::size_t size, off_t offset, fuse_file_info* fi) {
-  answer_errors(req, [&](file_system& fs) {
+  answer_by_number(req, [&](file_system& fs) {
     auto& h = handle_of(fi);
-    if (const int error = h.file->take_error(h.errors_seen)) return (void)fuse_reply_err(req, error);
+    if (const int error = h.file->take_error(h.errors_seen)) return (void)fuse_reply_err(req, stale_if_gone(error));
     const auto answer = [call = under_way(fs), &h, req, size](int error) {
       // The one that answers now need not be heard of again.
       if (error != 0) (void)h.file->take_error(h.errors_seen);
       if (error != 0)
-        fuse_reply_err(req, error);
+        fuse_reply_err(req, stale_if_gone(error));
       else
         fuse_reply_write(req, size);
     };
@@ -128,7 +128,7 @@ void write(fuse_req_t req, fuse_ino_t, const char* data, std::size_t size, off_t
 }
 
 void flush(fuse_req_t req, fuse_ino_t, fuse_file_info* fi) {
-  answer_errors(req, [&](file_system& fs) {
+  answer_by_number(req, [&](file_system& fs) {
     auto& h = handle_of(fi);
     if (!h.write) return (void)fuse_reply_err(req, 0);
     h.file->flush([call = under_way(fs), &h, req](int error) { reply_error(req, h, error); });
@@ -136,7 +136,7 @@ void flush(fuse_req_t req, fuse_ino_t, fuse_file_info* fi) {
 }
 
 void fsync(fuse_req_t req, fuse_ino_t, int, fuse_file_info* fi) {
-  answer_errors(req, [&](file_system& fs) {
+  answer_by_number(req, [&](file_system& fs) {
     auto& h = handle_of(fi);
     h.file->sync([call = under_way(fs), &h, req](int error) { reply_error(req, h, error); });
   });
@@ -166,7 +166,7 @@ int erase(file_system::handle& h, std::uint64_t offset, std::uint64_t length) {
 }
 
 void fallocate(fuse_req_t req, fuse_ino_t, int mode, off_t offset, off_t length, fuse_file_info* fi) {
-  answer_errors(req, [&](file_system&) {
+  answer_by_number(req, [&](file_system&) {
     auto& h = handle_of(fi);
     const bool keep = (mode & FALLOC_FL_KEEP_SIZE) != 0;
     const auto begin = static_cast<std::uint64_t>(offset);
@@ -183,7 +183,7 @@ void fallocate(fuse_req_t req, fuse_ino_t, int mode, off_t offset, off_t length,
       }
       default: error = EOPNOTSUPP;
     }
-    fuse_reply_err(req, error);
+    fuse_reply_err(req, stale_if_gone(error));
   });
 }
 

@@ -77,13 +77,13 @@ void getattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info*) {
 }
 
 void setattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set, fuse_file_info*) {
-  answer_errors(req, [&](file_system& fs) {
+  answer_by_number(req, [&](file_system& fs) {
     if ((to_set & FUSE_SET_ATTR_SIZE) != 0) {
       const auto f = fs.open(ino, true);
       const int error = f->resize(static_cast<std::uint64_t>(attr->st_size));
       const int told = error != 0 ? 0 : f->flush_and_wait();
       fs.release(ino, f, true);
-      if (error != 0 || told != 0) return (void)fuse_reply_err(req, error != 0 ? error : told);
+      if (error != 0 || told != 0) return (void)fuse_reply_err(req, stale_if_gone(error != 0 ? error : told));
     }
     entry_change c;
     if ((to_set & FUSE_SET_ATTR_MODE) != 0) c.mode = attr->st_mode & 07777;
@@ -139,7 +139,7 @@ void readlink(fuse_req_t req, fuse_ino_t ino) {
 }
 
 void link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char* name) {
-  answer_errors(req, [&](file_system& fs) { fs.reply_entry(req, fs.metadata().link(ino, {parent, name})); });
+  answer_by_number(req, [&](file_system& fs) { fs.reply_entry(req, fs.metadata().link(ino, {parent, name})); });
 }
 
 /// While it is held nobody can begin to write the array whose last name this is; null for anything else.  Throws

@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "mount/error_number.hpp"
@@ -109,9 +110,13 @@ struct file_system::folder_handle {
 
 inline file_system& system_of(fuse_req_t req) { return *static_cast<file_system*>(fuse_req_userdata(req)); }
 
+/// Of a call on what the kernel knows by its number: it looks for the name anew where that is gone, as another may have
+/// taken its place.
+inline int stale_if_gone(int error) { return error == ENOENT ? ESTALE : error; }
+
 /// Runs a call; what it throws is the answer.
 template <class F>
-void answer_errors(fuse_req_t req, F f) {
+void answer_errors(fuse_req_t req, F f, bool by_number = false) {
   int error = 0;
   try {
     f(system_of(req));
@@ -119,7 +124,12 @@ void answer_errors(fuse_req_t req, F f) {
   } catch (...) {
     error = error_number();
   }
-  fuse_reply_err(req, error);
+  fuse_reply_err(req, by_number ? stale_if_gone(error) : error);
+}
+
+template <class F>
+void answer_by_number(fuse_req_t req, F f) {
+  answer_errors(req, std::move(f), true);
 }
 
 /// The calls on the bytes of files: file_calls.cpp.

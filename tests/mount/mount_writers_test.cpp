@@ -191,6 +191,38 @@ TEST_CASE("what stays open on one mount shows what another has closed, soon, and
   ::munmap(const_cast<char*>(mapped), 8192);
 }
 
+TEST_CASE("a name whose file is replaced all the time is found at each use, and who has the old file is told so") {
+  if (!can_mount()) return;
+  mounted_store s;
+  mount_process other(s.url, s.folder / "other");
+  write(other / "f", "text");
+  descriptor old(s.mount / "f", O_PATH);
+  std::atomic<bool> over{false};
+  std::thread replacing([&] {
+    while (!over) {
+      write(other / "next", "text");
+      fs::rename(other / "next", other / "f");
+    }
+  });
+  int wrong = 0;
+  const std::string f = s.mount / "f";
+  for (int i = 0; i < 500; ++i) {
+    const int fd = ::open(f.c_str(), O_RDONLY);
+    wrong += fd < 0;
+    if (fd >= 0) ::close(fd);
+    wrong += ::chmod(f.c_str(), 0644) != 0;
+    wrong += ::listxattr(f.c_str(), nullptr, 0) < 0;
+  }
+  over = true;
+  replacing.join();
+  CHECK(wrong == 0);
+  CHECK(soon([&] {
+    struct statx st {};
+    return error_of(::statx(old, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &st)) == ESTALE;
+  }));
+  CHECK(error_of(::open(("/proc/self/fd/" + std::to_string(old)).c_str(), O_RDONLY)) == ESTALE);
+}
+
 TEST_CASE("what another mount appends is read before bytes of this one that it was not told of") {
   if (!can_mount()) return;
   mounted_store s;
