@@ -69,11 +69,16 @@ void lookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
 }
 
 void getattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info*) {
-  answer_errors(req, [&](file_system& fs) {
-    entry e = fs.metadata().lookup(ino);
+  answer_by_number(req, [&](file_system& fs) {
+    entry e = fs.stat(ino);
     const struct stat st = fs.attributes(e);
     fuse_reply_attr(req, &st, fs.attribute_timeout());
   });
+}
+
+void forget(fuse_req_t req, fuse_ino_t ino, std::uint64_t) {
+  system_of(req).forgotten(ino);
+  fuse_reply_none(req);
 }
 
 void setattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set, fuse_file_info*) {
@@ -96,7 +101,7 @@ void setattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set, fuse
     // Bytes that are told of later would bring their own time.
     if (c.data_changed_ns)
       if (const auto f = fs.find(ino)) (void)f->flush_and_wait();
-    entry e = c.empty() ? fs.metadata().lookup(ino) : fs.core().change(ino, c);
+    entry e = c.empty() ? fs.stat(ino) : fs.core().change(ino, c);
     const struct stat st = fs.attributes(e);
     fuse_reply_attr(req, &st, fs.attribute_timeout());
   });
@@ -131,8 +136,8 @@ void symlink(fuse_req_t req, const char* target, fuse_ino_t parent, const char* 
 }
 
 void readlink(fuse_req_t req, fuse_ino_t ino) {
-  answer_errors(req, [&](file_system& fs) {
-    const entry e = fs.metadata().lookup(ino);
+  answer_by_number(req, [&](file_system& fs) {
+    const entry e = fs.stat(ino);
     if (e.kind != entry_kind::link) return (void)fuse_reply_err(req, EINVAL);
     fuse_reply_readlink(req, e.target.c_str());
   });
@@ -167,7 +172,7 @@ void unlink(fuse_req_t req, fuse_ino_t parent, const char* name) {
 
 void rmdir(fuse_req_t req, fuse_ino_t parent, const char* name) {
   answer_errors(req, [&](file_system& fs) {
-    fs.metadata().unlink({parent, name}, true);
+    fs.removed(fs.metadata().unlink({parent, name}, true));
     fuse_reply_err(req, 0);
   });
 }
@@ -302,6 +307,7 @@ fuse_lowlevel_ops file_system::operations() {
   ops.init = initialise;
   ops.lookup = lookup;
   ops.getattr = getattr;
+  ops.forget = forget;
   ops.setattr = setattr;
   ops.mknod = mknod;
   ops.mkdir = mkdir;
@@ -360,14 +366,34 @@ std::shared_ptr<live_file> file_system::find(file_id id) {
   return i == files_.end() ? nullptr : i->second.file;
 }
 
-void file_system::removed(const entry& e) {
-  if (e.kind != entry_kind::file || e.names != 0) return;
+void file_system::removed(entry e) {
+  if (e.names != 0) return;
+  e.attributes.clear();
   {
     const lock_guard lock(mutex_);
+    gone_.insert_or_assign(lasting_number(e), e);
+    if (e.kind != entry_kind::file) return;
     const auto i = files_.find(lasting_number(e));
-    if (i != files_.end()) return (void)(i->second.removed = e);
+    if (i != files_.end()) return (void)(i->second.removed = std::move(e));
   }
-  core_->removals().add_unnamed(e);
+  core_->removals().add_unnamed(std::move(e));
+}
+
+void file_system::forgotten(file_id id) {
+  const lock_guard lock(mutex_);
+  gone_.erase(id);
+}
+
+entry file_system::stat(file_id id) {
+  try {
+    return metadata().lookup(id);
+  } catch (const error& none) {
+    if (none.code() != std::errc::no_such_file_or_directory) throw;
+    const lock_guard lock(mutex_);
+    const auto i = gone_.find(id);
+    if (i == gone_.end()) throw;
+    return i->second;
+  }
 }
 
 struct ::stat file_system::attributes(entry& e) {
@@ -375,7 +401,7 @@ struct ::stat file_system::attributes(entry& e) {
   struct ::stat st {};
   st.st_ino = lasting_number(e);
   st.st_mode = type_of(e.kind) | (e.mode & 07777);
-  st.st_nlink = e.kind == entry_kind::folder ? 2 : e.names;
+  st.st_nlink = e.kind == entry_kind::folder && e.names != 0 ? 2 : e.names;
   st.st_uid = e.owner;
   st.st_gid = e.group;
   st.st_rdev = e.device;

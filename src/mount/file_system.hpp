@@ -67,10 +67,12 @@ class file_system {
   void release(file_id id, const std::shared_ptr<live_file>& f, bool write) OOC_EXCLUDES(mutex_);
   /// Empty: it is not open.
   std::shared_ptr<live_file> find(file_id id) OOC_EXCLUDES(mutex_);
-  /// A file that unlink() or move() has left without a name goes with its last user, or now.
-  void removed(const storage::entry& e) OOC_EXCLUDES(mutex_);
-  /// With what open files know better.
-  storage::entry stat(file_id id);
+  /// What unlink() or move() has left without a name is shown until the kernel forgets it.  A file goes with its last
+  /// user, or now.
+  void removed(storage::entry e) OOC_EXCLUDES(mutex_);
+  void forgotten(file_id id) OOC_EXCLUDES(mutex_);
+  /// What is there, or was removed here.
+  storage::entry stat(file_id id) OOC_EXCLUDES(mutex_);
   struct ::stat attributes(storage::entry& e) OOC_EXCLUDES(mutex_);
   void reply_entry(fuse_req_t req, storage::entry e);
 
@@ -88,7 +90,9 @@ class file_system {
   const std::shared_ptr<storage::store_core> core_;
   const mount_options options_;
   mutex mutex_;
+  // Both by lasting number.
   std::map<file_id, open_file> files_ OOC_GUARDED_BY(mutex_);
+  std::map<file_id, storage::entry> gone_ OOC_GUARDED_BY(mutex_);  // removed here, and known to the kernel
   in_flight under_way_;
   job_threads<> jobs_{4};
 };

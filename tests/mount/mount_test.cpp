@@ -318,6 +318,34 @@ TEST_CASE("special files, owners, times and allocated space are as on a local di
   }
 }
 
+TEST_CASE("what was removed or replaced is shown, without a name, as long as somebody has it") {
+  if (!can_mount()) return;
+  mounted_store s;
+  const auto at = [&](const char* name) { return (s.mount / name).string(); };
+  REQUIRE(::mkfifo(at("fifo").c_str(), 0600) == 0);
+  REQUIRE(::mkdir(at("folder").c_str(), 0700) == 0);
+  REQUIRE(::mkdir(at("replaced").c_str(), 0700) == 0);
+  REQUIRE(::mkdir(at("new").c_str(), 0700) == 0);
+  REQUIRE(::symlink("target", at("link").c_str()) == 0);
+  write(s.mount / "file", "text");
+  descriptor fifo(at("fifo"), O_RDWR), folder(at("folder"), O_RDONLY), replaced(at("replaced"), O_RDONLY);
+  descriptor link(at("link"), O_PATH | O_NOFOLLOW), file(at("file"), O_PATH);
+  for (const char* name : {"fifo", "link", "file"}) REQUIRE(::unlink(at(name).c_str()) == 0);
+  REQUIRE(::rmdir(at("folder").c_str()) == 0);
+  REQUIRE(::rename(at("new").c_str(), at("replaced").c_str()) == 0);
+  for (const auto& [fd, type] : {std::pair<int, mode_t>(fifo, S_IFIFO),
+                                 {folder, S_IFDIR},
+                                 {replaced, S_IFDIR},
+                                 {link, S_IFLNK},
+                                 {file, S_IFREG}}) {
+    const auto st = asked(fd);
+    CHECK((st.stx_mode & S_IFMT) == type);
+    CHECK(st.stx_nlink == 0);
+  }
+  char target[10];
+  CHECK(::readlinkat(link, "", target, sizeof target) == 6);
+}
+
 TEST_CASE("locks hold between the programs that use one mount") {
   if (!can_mount()) return;
   mounted_store s;
