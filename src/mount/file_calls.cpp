@@ -3,7 +3,6 @@
 #include <linux/falloc.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <utility>
 
@@ -149,22 +148,6 @@ void release(fuse_req_t req, fuse_ino_t, fuse_file_info* fi) {
   });
 }
 
-/// Zeros in place of bytes, as far as the file goes.
-int erase(file_system::handle& h, std::uint64_t offset, std::uint64_t length) {
-  static const page_memory zeros(write_buffer::most_bytes, true);
-  std::uint64_t seen = h.file->errors_so_far();
-  // An answer may come later than this returns, its error not.
-  const auto refused = std::make_shared<std::atomic<int>>(0);
-  while (length != 0 && *refused == 0) {
-    const std::size_t n = std::min<std::uint64_t>(length, zeros.bytes);
-    h.file->write(offset, {zeros.data.get(), n}, false, [refused](int e) { *refused = e; });
-    offset += n;
-    length -= n;
-  }
-  const int told = h.file->flush_and_wait(), failed = h.file->take_error(seen);
-  return failed != 0 ? failed : *refused != 0 ? refused->load() : told;
-}
-
 void fallocate(fuse_req_t req, fuse_ino_t, int mode, off_t offset, off_t length, fuse_file_info* fi) {
   answer_by_number(req, [&](file_system&) {
     auto& h = handle_of(fi);
@@ -177,7 +160,7 @@ void fallocate(fuse_req_t req, fuse_ino_t, int mode, off_t offset, off_t length,
       case FALLOC_FL_PUNCH_HOLE:
       case FALLOC_FL_ZERO_RANGE: {
         const std::uint64_t size = h.file->size();
-        if (begin < std::min(end, size)) error = erase(h, begin, std::min(end, size) - begin);
+        if (begin < std::min(end, size)) error = h.file->zero(begin, std::min(end, size) - begin);
         if (error == 0 && end > size && (mode & FALLOC_FL_ZERO_RANGE) != 0) error = h.file->allocate(end, keep);
         break;
       }

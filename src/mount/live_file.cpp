@@ -245,6 +245,22 @@ void live_file::write(std::uint64_t offset, std::span<const std::byte> bytes, bo
   if (done) done(no_memory ? ENOMEM : 0);  // not before: where the file cannot grow the next write is to be told
 }
 
+int live_file::zero(std::uint64_t offset, std::uint64_t length) {
+  static const page_memory zeros(write_buffer::most_bytes, true);
+  std::uint64_t seen = errors_so_far();
+  int refused = 0;
+  while (length != 0 && refused == 0) {
+    const std::size_t n = std::min<std::uint64_t>(length, zeros.bytes);
+    const auto answered = std::make_shared<std::promise<int>>();
+    write(offset, {zeros.data.get(), n}, false, [answered](int error) { answered->set_value(error); });
+    refused = answered->get_future().get();  // comes later where much is on the way
+    offset += n;
+    length -= n;
+  }
+  const int told = flush_and_wait(), failed = take_error(seen);
+  return failed != 0 ? failed : refused != 0 ? refused : told;
+}
+
 void live_file::read(std::uint64_t offset, std::size_t length, read_answer done) {
   outgoing here;
   std::uint64_t end = 0;

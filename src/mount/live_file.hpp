@@ -59,6 +59,8 @@ class live_file : public std::enable_shared_from_this<live_file> {
   /// The same, and durable.
   void sync(answer done);
   int flush_and_wait();
+  /// Zeros in place of bytes.  The errno of what did not get there.
+  int zero(std::uint64_t offset, std::uint64_t length);
   /// Errno: EPERM for an array.
   int resize(std::uint64_t size);
   /// Room for the bytes before `end` without a change of the size, or with one.

@@ -343,6 +343,28 @@ TEST_CASE("what another has written before bytes of which nobody was told is rea
   }
 }
 
+TEST_CASE("zeros for many bytes wait for room on the way") {
+  memory_store store{1};
+  const auto node = std::make_shared<storage::faulty_io_service>(store.nodes[0]);
+  store.core =
+      std::make_shared<storage::store_core>("memory:", "test", store.metadata, storage::striped_file::nodes{node});
+  job_threads<> jobs{1};
+  storage::new_file made;
+  made.striping = {.sn = 0, .nn = 1, .sf = 4096};
+  const storage::file_id id = store.core->create("f", made).meta.id;
+  const auto file = std::make_shared<live_file>(store.core, jobs, id);
+  file->open(true);
+  node->add({.call = storage::io_kind::write, .hold = true});
+  std::thread asking([&] { CHECK(file->zero(0, 64 << 20) == 0); });
+  CHECK(soon([&] { return node->held() >= 17; }));
+  CHECK(never_within(std::chrono::milliseconds(200), [&] { return node->held() > 17; }));
+  node->clear();
+  node->release();
+  asking.join();
+  CHECK(store.metadata->find(id).size == 64 << 20);
+  file->close(true);
+}
+
 TEST_CASE("what is stored after a move is in the file, also where that was cut off before") {
   const shared_file shared;
   const auto f = shared.opened_by(shared.mine);
