@@ -41,7 +41,9 @@ void live_file::open(bool write, bool removed) {
     if (!claim) throw usage_error(errc::busy, "'" + e.path + "' is open for writing in another program");
     return true;
   };
-  const bool anew = !bytes_.current() || (write && !writable_);
+  // Who has a commit open stays with it; who opens the file after another one was made sees that.
+  const snapshot known = bytes_.current();
+  const bool anew = !known || (write && !writable_) || known->meta.at_commit;
   opened_file now = !anew   ? *bytes_.refreshed()
                     : write ? bytes_.store().open(id_, open_mode::read_write, {take, false})
                             : bytes_.store().open(id_, open_mode::read);

@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <cstring>
 #include <future>
 #include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "oocarray/commit.hpp"
 #include "oocarray/file.hpp"
 #include "oocarray/ooc_array.hpp"
 #include "oocarray/runtime.hpp"
@@ -363,6 +365,32 @@ TEST_CASE("zeros for many bytes wait for room on the way") {
   asking.join();
   CHECK(store.metadata->find(id).size == 64 << 20);
   file->close(true);
+}
+
+TEST_CASE("who opens an array reads its last commit, also where somebody has an earlier one open") {
+  const shared_file shared;
+  runtime rt;
+  ooc_array<int, 1> a(rt, shared.others, "a", create, {100}, {.commits = true});
+  const auto commit_all = [&](int value) {
+    for (int& v : a) v = value;
+    commit({&a});
+  };
+  const auto file =
+      std::make_shared<live_file>(shared.mine.core(), *shared.jobs, shared.mine.core()->metadata().lookup("a").id);
+  const auto first_element = [&] {
+    std::promise<int> value;
+    file->read(0, sizeof(int), [&](int error, std::span<const std::byte> bytes) {
+      int v = -1;
+      if (error == 0 && bytes.size() == sizeof v) std::memcpy(&v, bytes.data(), sizeof v);
+      value.set_value(v);
+    });
+    return value.get_future().get();
+  };
+  for (const int value : {1, 2, 3, 4}) {
+    commit_all(value);
+    file->open(false);
+    CHECK(first_element() == value);
+  }
 }
 
 TEST_CASE("what is stored after a move is in the file, also where that was cut off before") {
