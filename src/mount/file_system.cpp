@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <utility>
 
 #include "storage/base/log.hpp"
@@ -43,7 +44,15 @@ timespec time_of(std::int64_t ns) {
   return {whole, ns - whole * second};
 }
 
-std::int64_t nanoseconds(const timespec& t) { return t.tv_sec * 1'000'000'000 + t.tv_nsec; }
+// 0 would be no time.  What is out of range becomes the nearest that is not.
+std::int64_t nanoseconds(const timespec& t) {
+  using limits = std::numeric_limits<std::int64_t>;
+  constexpr std::int64_t second = 1'000'000'000, most = limits::max() / second;
+  if (t.tv_sec >= most) return limits::max();
+  if (t.tv_sec < -most) return limits::min();
+  const std::int64_t ns = t.tv_sec * second + t.tv_nsec;
+  return ns != 0 ? ns : 1;
+}
 
 new_entry wanted(fuse_req_t req, entry_kind kind, mode_t mode) {
   const fuse_ctx* who = fuse_req_ctx(req);

@@ -346,6 +346,26 @@ TEST_CASE("what was removed or replaced is shown, without a name, as long as som
   CHECK(::readlinkat(link, "", target, sizeof target) == 6);
 }
 
+TEST_CASE("the first second of 1970 and times that the store cannot keep are times") {
+  if (!can_mount()) return;
+  mounted_store s;
+  const std::string f = s.mount / "f";
+  write(f, "text");
+  const auto kept = [&](timespec t) {
+    const timespec both[2] = {t, t};
+    CHECK(::utimensat(AT_FDCWD, f.c_str(), both, 0) == 0);
+    const auto st = asked(descriptor(f, O_PATH));
+    CHECK(st.stx_atime.tv_sec == st.stx_mtime.tv_sec);
+    return std::int64_t{st.stx_mtime.tv_sec};
+  };
+  CHECK(kept({0, 0}) == 0);
+  CHECK(kept({-1, 0}) == -1);
+  constexpr std::int64_t last = 9'223'372'036;
+  CHECK(kept({last + 1, 0}) == last);
+  CHECK(kept({last, 999'999'999}) == last);
+  CHECK(kept({-2 * last, 0}) == -last - 1);
+}
+
 TEST_CASE("locks hold between the programs that use one mount") {
   if (!can_mount()) return;
   mounted_store s;
