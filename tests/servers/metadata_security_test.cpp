@@ -145,6 +145,22 @@ TEST_CASE("a file of another user is refused, with the reason on both sides") {
   CHECK(root->lookup("closed/mine").size == plain().size);
 }
 
+TEST_CASE("a file is found by its number by who may pass the folders of one of its names") {
+  cluster servers;
+  const auto root = servers.client({0, 0}), other = servers.client({2000, 2000});
+  root->mkdir("closed", 0700, false);
+  root->mkdir("open", 0755, false);
+  new_file f = plain();
+  f.finished = true;
+  const auto id = root->create("closed/f", f).id;
+  root->link(id, "closed/also");
+  CHECK(failure_code([&] { other->find(id); }, "closed") == EACCES);
+  root->link(id, "open/f");
+  CHECK(other->find(id).size == plain().size);
+  root->unlink("open/f", false);
+  CHECK(failure_code([&] { other->find(id); }, "closed") == EACCES);
+}
+
 TEST_CASE("an opened file carries the rights that its mode grants, and no more") {
   cluster servers;
   const auto root = servers.client({0, 0}), other = servers.client({2000, 2000});

@@ -30,7 +30,7 @@ path_resolution::node node_from(const query& q) {
 }
 
 /// The folder that an entry is in, and its name there.
-std::pair<file_id, std::string> folder_of(sqlite::connection& c, file_id id) {
+std::pair<file_id, std::string> first_name(sqlite::connection& c, file_id id) {
   query q(c, "SELECT parent, name FROM entry WHERE id = ?", id);
   if (!q.next()) throw integrity_error(errc::corrupt, "metadata database: an entry has no folder");
   return {q.unsigned_integer(0), q.text(1)};
@@ -124,7 +124,7 @@ bool path_resolution::is_empty(file_id folder) const {
 }
 
 bool path_resolution::is_within(file_id folder, file_id outer) const {
-  for (file_id up = folder; up != root_id; up = folder_of(c_, up).first)
+  for (file_id up = folder; up != root_id; up = folder_of(up))
     if (up == outer) return true;
   return false;
 }
@@ -156,10 +156,12 @@ bool path_resolution::drop_further_name(const slot& p) const {
   return true;
 }
 
+file_id path_resolution::folder_of(file_id id) const { return first_name(c_, id).first; }
+
 std::string path_resolution::path_of(file_id id) const {
   std::vector<std::string> parts;
   while (id != root_id) {
-    auto [folder, name] = folder_of(c_, id);
+    auto [folder, name] = first_name(c_, id);
     id = folder;
     parts.push_back(std::move(name));
   }
@@ -172,13 +174,26 @@ std::string path_resolution::path_of(const place& where, const node& n) const {
   return parts.empty() ? path_of(n.id) : join_path(parts);
 }
 
-void path_resolution::require_way_to(file_id id) const {
-  // By numbers, not by names: together these may be longer than a path may be.
-  const std::string path = path_of(id);
-  while (id != root_id) {
-    id = folder_of(c_, id).first;
-    require(at(id), may_enter, path, "pass a folder on the way");
+std::optional<path_resolution::node> path_resolution::barred_above(file_id folder) const {
+  for (;; folder = folder_of(folder)) {
+    const node n = at(folder);
+    if (!permits(who_, n.owner, n.group, n.mode, may_enter)) return n;
+    if (folder == root_id) return {};
   }
+}
+
+void path_resolution::require_way_to(file_id id) const {
+  if (id == root_id) return;
+  // By numbers, not by names: together these may be longer than a path may be.
+  const auto barred = barred_above(folder_of(id));
+  if (!barred) return;
+  std::vector<file_id> others;
+  {
+    query q(c_, "SELECT parent FROM link WHERE entry = ?", id);
+    while (q.next()) others.push_back(q.unsigned_integer(0));
+  }
+  if (std::ranges::any_of(others, [&](file_id folder) { return !barred_above(folder); })) return;
+  require(*barred, may_enter, path_of(id), "pass a folder on the way");
 }
 
 void path_resolution::require(const node& n, std::uint32_t bits, std::string_view path, const char* to_do) const {

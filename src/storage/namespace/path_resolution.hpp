@@ -61,6 +61,8 @@ class path_resolution {
   /// The same that is or would be made there; its folders must exist.
   slot slot_at(const place& where) const;
   std::string path_of(file_id id) const;
+  /// Of its first name.
+  file_id folder_of(file_id id) const;
   /// The path by which an answer names the entry that was found there.
   std::string path_of(const place& where, const node& n) const;
 
@@ -79,6 +81,9 @@ class path_resolution {
 
  private:
   node at(file_id id) const;
+  /// The first folder, from this one up, that the caller may not pass.
+  std::optional<node> barred_above(file_id folder) const;
+  /// To one of its names.
   void require_way_to(file_id id) const;
   node enter(const node& folder, const std::string& name, std::string_view path) const;
 
