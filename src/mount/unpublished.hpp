@@ -77,6 +77,7 @@ class unpublished {
     if (!any()) return;
     e.size = std::max(e.size, size_);
     e.data_changed_ns = *modified_ns_;
+    e.changed_ns = std::max(e.changed_ns, *modified_ns_);
   }
 
   explicit unpublished(std::uint64_t size = 0) : size_(size) {}

@@ -366,6 +366,15 @@ TEST_CASE("the first second of 1970 and times that the store cannot keep are tim
   CHECK(kept({-2 * last, 0}) == -last - 1);
 }
 
+TEST_CASE("the time of the last change is not before that of bytes that are still in the memory of the mount") {
+  if (!can_mount()) return;
+  mounted_store s;
+  descriptor f(s.mount / "f", O_WRONLY | O_CREAT);
+  REQUIRE(::write(f, "text", 4) == 4);
+  const auto st = asked(f);
+  CHECK(std::pair(st.stx_ctime.tv_sec, st.stx_ctime.tv_nsec) >= std::pair(st.stx_mtime.tv_sec, st.stx_mtime.tv_nsec));
+}
+
 TEST_CASE("locks hold between the programs that use one mount") {
   if (!can_mount()) return;
   mounted_store s;
