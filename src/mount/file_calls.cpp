@@ -60,8 +60,30 @@ void open(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   });
 }
 
+bool is_there(file_system& fs, const storage::place& at) {
+  try {
+    (void)fs.metadata().lookup(at);
+    return true;
+  } catch (const error& e) {
+    if (e.code() != std::errc::no_such_file_or_directory) throw;
+    return false;
+  }
+}
+
+/// Where another mount has made it meanwhile, and the caller need not be the first: ESTALE lets the kernel look it up,
+/// check its permissions, and open what is there.  EBUSY where another program has begun to make it.
+entry make_file(file_system& fs, const storage::place& at, const storage::new_entry& what, bool first) {
+  for (bool again = false;; again = true) try {
+      return fs.metadata().make(at, what);
+    } catch (const error& there) {
+      if (there.code() != std::errc::file_exists || first) throw;
+      if (is_there(fs, at)) throw usage_error({ESTALE, std::generic_category()}, there.what());
+      if (again) throw usage_error({EBUSY, std::generic_category()}, there.what());
+    }
+}
+
 void create(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, fuse_file_info* fi) {
-  answer_errors(req, [&](file_system& fs) {
+  answer_by_number(req, [&](file_system& fs) {
     const fuse_ctx* who = fuse_req_ctx(req);
     storage::new_entry n;
     n.mode = mode & 07777;
@@ -70,15 +92,8 @@ void create(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, fu
     const auto nodes = static_cast<std::uint32_t>(fs.core().nodes().size());
     n.striping = storage::with_stripe_size({}, {}, nodes);
     if (n.striping.nn == 0) n.striping.nn = nodes;
-    entry e;
-    try {
-      e = fs.metadata().make({parent, name}, n);
-    } catch (const error& there) {
-      if (there.code() != std::errc::file_exists || (fi->flags & O_EXCL) != 0) throw;
-      // Another mount has made it: the kernel looks it up, checks its permissions, and opens what is there.
-      return (void)fuse_reply_err(req, ESTALE);
-    }
-    auto h = open_handle(fs, e.id, fi);
+    entry e = make_file(fs, {parent, name}, n, (fi->flags & O_EXCL) != 0);
+    auto h = open_handle(fs, lasting_number(e), fi);
     fuse_entry_param p{};
     p.ino = lasting_number(e);
     p.generation = 1;

@@ -375,6 +375,18 @@ TEST_CASE("the time of the last change is not before that of bytes that are stil
   CHECK(std::pair(st.stx_ctime.tv_sec, st.stx_ctime.tv_nsec) >= std::pair(st.stx_mtime.tv_sec, st.stx_mtime.tv_nsec));
 }
 
+TEST_CASE("a name that another program has begun to make is busy") {
+  if (!can_mount()) return;
+  mounted_store s;
+  const auto core = s.core();
+  storage::new_file begun;
+  begun.striping = {0, 2, 4096};
+  const auto made = core->make("f", begun);
+  CHECK(error_of(::open((s.mount / "f").c_str(), O_WRONLY | O_CREAT, 0644)) == EBUSY);
+  core->abandon(made);
+  CHECK(descriptor(s.mount / "f", O_WRONLY | O_CREAT) >= 0);
+}
+
 TEST_CASE("locks hold between the programs that use one mount") {
   if (!can_mount()) return;
   mounted_store s;
