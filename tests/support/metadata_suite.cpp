@@ -114,6 +114,35 @@ TEST_CASE("folders nest, list by name and go only when empty") {
   CHECK(m->lookup("").kind == entry_kind::folder);
 }
 
+TEST_CASE("a folder changes when something gets or loses its name there") {
+  const auto space = make_name_space();
+  name_space& m = *space;
+  m->mkdir("a", 0755, false);
+  entry before = m->lookup("a");
+  const auto changed = [&] {
+    const entry now = m->lookup("a");
+    const bool both = now.data_changed_ns > before.data_changed_ns && now.changed_ns > before.changed_ns;
+    before = now;
+    return both;
+  };
+  const entry begun = m->create("a/f", plain());
+  CHECK_FALSE(changed());
+  m->commit(begun.id);
+  CHECK(changed());
+  new_file finished = plain(0);
+  finished.finished = true;
+  m->create("a/g", finished);
+  CHECK(changed());
+  m->mkdir("a/b/c", 0755, true);
+  CHECK(changed());
+  m->remove("a/b/c");
+  CHECK_FALSE(changed());
+  for (const char* name : {"a/b", "a/f", "a/g"}) {
+    m->remove(name);
+    CHECK(changed());
+  }
+}
+
 TEST_CASE("a file is not a folder") {
   const auto space = make_name_space();
   name_space& m = *space;

@@ -111,7 +111,10 @@ entry call_runner::run(const calls::create& q, const transacted& t) const {
   if (!f.codec.empty()) use_feature(t.c, feature_packed);
   if (f.commits) begin_commits(t.c, id, f.commit);
   for (const auto& [key, value] : f.attributes) put_attribute(t.c, id, key, value, shown(q.where));
-  if (!f.finished) give_to_caller(t.c, id);
+  if (f.finished)
+    touch_folder(t.c, p.parent.id);
+  else
+    give_to_caller(t.c, id);
   return read_entry(t.c, id, join_path(split_path(q.where.path)));
 }
 
@@ -122,6 +125,7 @@ nothing call_runner::run(const calls::commit& q, const transacted& t) const {
     refuse(ENOENT, "file number " + std::to_string(q.id) +
                        " is not being made: committed already, or swept as left by a dead process");
   sqlite::run(t.c, "UPDATE entry SET made = 1, changed_ns = ? WHERE id = ?", now_ns(), q.id);
+  touch_folder(t.c, t.walk.folder_of(q.id));
   return {};
 }
 
@@ -159,6 +163,7 @@ nothing call_runner::run(const calls::make_folder& q, const transacted& t) const
       refuse(ENOENT,
              name + ": there is no folder '" + parts[i] + "'; make it first, or ask for parents to be made (-p)");
     t.walk.require(folder, may_write | may_enter, q.where.path, "make folders there");
+    touch_folder(t.c, folder.id);
     folder = t.walk.insert_folder(folder, parts[i], masked(q.mode));
   }
   return {};
@@ -235,6 +240,7 @@ entry call_runner::run(const calls::remove& q, const transacted& t) const {
   const path_resolution::slot p = present_at(t.walk, q.where);
   entry e = read_entry(t.c, p.present->id, join_path(split_path(q.where.path)));
   --e.names;
+  touch_folder(t.c, p.parent.id);
   if (t.walk.drop_further_name(p)) return e;
   delete_entry(t.c, e.id);
   if (e.kind == entry_kind::file) sqlite::run(t.c, "INSERT INTO removed VALUES (?)", e.id);
