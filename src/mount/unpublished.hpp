@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "storage/service/growing_file.hpp"
 
@@ -71,13 +72,17 @@ class unpublished {
     all = all && stored_ == n.stored && modified_ns_ == n.modified_ns;
     if (stored_ == n.stored) stored_ = {};
     if (all) *this = unpublished(size);
+    known_ns_ = n.modified_ns;
   }
-  /// `e` as it is with all this.
-  void overlay(storage::entry& e) const {
+  /// `e` as it is with all this.  Where others have changed it as well, the time is a new one: by that the kernel knows
+  /// that what it keeps of the file is old.
+  void overlay(storage::entry& e) {
+    const bool by_others = std::exchange(known_ns_, e.data_changed_ns) != e.data_changed_ns;
     if (!any()) return;
+    if (by_others) shown_ns_ = now_ns();
     e.size = std::max(e.size, size_);
-    e.data_changed_ns = *modified_ns_;
-    e.changed_ns = std::max(e.changed_ns, *modified_ns_);
+    e.data_changed_ns = std::max(*modified_ns_, shown_ns_);
+    e.changed_ns = std::max(e.changed_ns, e.data_changed_ns);
   }
 
   explicit unpublished(std::uint64_t size = 0) : size_(size) {}
@@ -90,6 +95,8 @@ class unpublished {
 
   std::uint64_t size_;
   std::optional<std::int64_t> modified_ns_;
+  std::int64_t shown_ns_ = 0;  // when others were seen to have changed it meanwhile
+  std::int64_t known_ns_ = 0;  // the time of modification that the metadata service had last
   storage::stored_end stored_;
   std::optional<std::uint64_t> last_;  // end of the last write
   bool appended_ = true;               // each write began where the one before ended, and before any was refused
