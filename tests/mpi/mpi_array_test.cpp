@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <csetjmp>
 #include <csignal>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -10,6 +11,7 @@
 #include "mpi/ranks.hpp"
 #include "oocarray/ooc_array.hpp"
 #include "support/test_arrays.hpp"
+#include "support/thread_group.hpp"
 
 using namespace ooc;
 using testing::all_ranks;
@@ -498,4 +500,75 @@ TEST_CASE("statistics are summed over the ranks, with what was invalidated and r
   CHECK(all.bytes_invalidated == others * 4096);
   CHECK(all.bytes_reread == others * 4096);
   CHECK(all.bytes_written == sizeof(double) * (g->size() > 1 ? 1 : 512));
+}
+
+namespace {
+
+/// The ranks of `g`, of which one may pin a block of an array while it is told of what the others wrote.
+struct pinning_group {
+  explicit pinning_group(const group_ptr& g)
+      : ranks(g), group(std::make_shared<testing::watched_rank>(*g, [this](std::string_view) {
+          if (array == nullptr || calls_before-- > 0) return;
+          pinned.emplace(std::as_const(*std::exchange(array, nullptr)).pin({{page}, {2 * page}}));
+        })) {}
+  ~pinning_group() { pinned.reset(); }
+
+  group_ptr ranks;
+  vector_of_doubles* array = nullptr;  ///< to be pinned
+  int calls_before = 0;                ///< in which it is not
+  std::optional<pin_guard<const double>> pinned;
+  group_ptr group;
+};
+
+}  // namespace
+
+TEST_CASE("what sync cannot forget, as it is pinned meanwhile, the next one forgets") {
+  const group_ptr g = all_ranks();
+  if (g->size() == 1) return;
+  const bool halo = GENERATE(false, true);
+  runtime rt(small());
+  pinning_group pinning(g);
+  vector_of_doubles a(rt, common_store(), "owed/a", create, {8 * page}, with(pinning.group));
+  CHECK(std::as_const(a)[page] == 0);
+  CHECK(std::as_const(a)[3 * page] == 0);
+  a.sync();
+  if (g->rank() == 0) {
+    a[page] = 1;
+    a[3 * page] = 1;
+    a.sync();
+  } else {
+    pinning.array = &a;
+    CHECK_THAT(message_of<usage_error>([&] { a.sync(); }), Catch::Contains("pinned it during sync"));
+    pinning.pinned.reset();
+    a[5 * page + static_cast<std::size_t>(g->rank())] = 1;
+  }
+  halo ? a.sync_halo(1) : a.sync();
+  CHECK(std::as_const(a)[page] == 1);
+  CHECK(std::as_const(a)[3 * page] == 1);
+  a.sync();
+}
+
+TEST_CASE("what write_all cannot forget, as it is pinned meanwhile, the next sync forgets") {
+  const group_ptr g = all_ranks();
+  if (g->size() == 1) return;
+  runtime rt(small());
+  pinning_group pinning(g);
+  vector_of_doubles a(rt, common_store(), "owed/a", create, {8 * page}, with(pinning.group));
+  CHECK(std::as_const(a)[page] == 0);
+  a.sync();
+  const std::vector<double> ones(g->rank() == 0 ? page : 0, 1);
+  const std::size_t upper = g->rank() == 0 ? 2 * page : page;
+  const auto write = [&] { a.write_all({{page}, {upper}}, std::span(ones)); };
+  if (g->rank() == 0) {
+    write();
+  } else {
+    // After the ranks have told their boxes and written back.
+    pinning.calls_before = 1;
+    pinning.array = &a;
+    CHECK_THAT(message_of<usage_error>(write), Catch::Contains("pinned it during write_all"));
+    pinning.pinned.reset();
+  }
+  a.sync();
+  CHECK(std::as_const(a)[page] == 1);
+  a.sync();
 }

@@ -121,9 +121,7 @@ void transfer_all(shared_array& a, access_kind kind, box_view b, std::byte* memo
     return bytes{};
   });
   const auto forget = [&] {
-    if (!writes || a.segment().invalidate(blocks, false) == segment::invalidated::done) return;
-    throw usage_error(errc::busy, "array '" + a.path() + "': another thread of rank " + std::to_string(a.rank()) +
-                                      " wrote to it or pinned it during write_all()");
+    if (writes) a.forget(blocks, "write_all()");
   };
   try {
     storage::transfer_collectively(

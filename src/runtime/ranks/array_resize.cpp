@@ -97,6 +97,7 @@ void change_file(shared_array& a, const std::string& call, shape extents, extent
   std::vector<block_range> changed{{0, was.blocks()}};
   if (which == extents_change::blocks_at_the_edge) changed = blocks_changed(was, now);
   a.segment().invalidate(changed, true);
+  if (which == extents_change::all_blocks) a.owe_nothing();
   const bool fewer = now.memory_bytes() < was.memory_bytes();
   if (fewer) a.segment().shrink(now.blocks(), now.memory_bytes());
   try {

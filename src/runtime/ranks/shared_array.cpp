@@ -3,6 +3,7 @@
 #include "oocarray/error.hpp"
 #include "runtime/geometry/access_log.hpp"
 #include "runtime/geometry/partition.hpp"
+#include "runtime/geometry/write_notices.hpp"
 #include "runtime/pager/exact_access.hpp"
 #include "runtime/ranks/self_group.hpp"
 
@@ -43,6 +44,15 @@ array_sharing shared_array::sharing(const array_geometry& g, const striping& s) 
     with.blocks.may_write = blocks.touched;
   }
   return with;
+}
+
+void shared_array::forget(const std::vector<block_range>& written, const std::string& call) {
+  owed_.insert(owed_.end(), written.begin(), written.end());
+  owed_ = merged(std::move(owed_));
+  if (segment().invalidate(owed_, false) != segment::invalidated::done)
+    throw usage_error(errc::busy, "array '" + path() + "': another thread of rank " + std::to_string(rank()) +
+                                      " wrote to it or pinned it during " + call);
+  owed_.clear();
 }
 
 void shared_array::check_in_part(const index_box& box) const {

@@ -25,6 +25,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "oocarray/detail/array_core.hpp"
 #include "oocarray/process_group.hpp"
@@ -57,6 +58,13 @@ class shared_array {
   bool owner_computes() const noexcept { return owner_computes_; }
   /// Processes outside of the group may write to it too: options.shared.
   bool written_by_strangers() const noexcept { return shared_; }
+  /// Forgets blocks that others have written, and those that it could not forget before.  Throws usage_error
+  /// (errc::busy) where another thread has written to one or pinned it during `call`: then all are forgotten later.
+  void forget(const std::vector<block_range>& written, const std::string& call);
+  /// The blocks that forget() could not forget: ascending, merged.
+  const std::vector<block_range>& owed() const noexcept { return owed_; }
+  /// Everything has been forgotten.
+  void owe_nothing() noexcept { owed_.clear(); }
   /// Where the checking mode is on; else nullptr.
   access_log* log() const noexcept { return log_.get(); }
 
@@ -78,6 +86,7 @@ class shared_array {
   bool shared_;  ///< options.shared
   std::unique_ptr<access_log> log_;
   local_array local_;
+  std::vector<block_range> owed_;
 };
 
 }  // namespace ooc::detail

@@ -69,6 +69,13 @@ std::vector<block_range> write_exchange::halo_blocks(std::size_t rows) const {
   return merged(std::move(all));
 }
 
+/// And those that must be clean to be forgotten at last.
+std::vector<block_range> write_exchange::with_owed(std::span<const block_range> which) const {
+  std::vector<block_range> all(which.begin(), which.end());
+  all.insert(all.end(), array_.owed().begin(), array_.owed().end());
+  return merged(std::move(all));
+}
+
 // One exchange is barrier, notice and outcome in one: when it has ended, every rank has written
 // back `which`, and everybody knows what of it the others wrote: the notices.  What is loaded from
 // then on is current; what was loaded before, or is on its way, is dropped by take_in() where
@@ -86,7 +93,7 @@ write_exchange::notices write_exchange::exchange_writes(const std::string& call,
     told = array_.group().together(call + " of '" + array_.path() + "'", [&] {
       array_.local().check_unpinned(call.c_str());
       if (array_.local().facts().writable)
-        throw_if(array_.log() ? array_.segment().writeback() : array_.segment().writeback(which));
+        throw_if(array_.log() ? array_.segment().writeback() : array_.segment().writeback(with_owed(which)));
       written = array_.segment().take_written(which);
       storage::packer p;
       p.bytes(packed_notice(written));
@@ -122,9 +129,7 @@ void write_exchange::forget_others_writes(const std::string& call, const notices
       others.insert(others.end(), theirs.begin(), theirs.end());
     }
   }
-  if (array_.segment().invalidate(merged(std::move(others)), false) != segment::invalidated::done)
-    throw usage_error(errc::busy, "array '" + array_.path() + "': another thread of rank " +
-                                      std::to_string(array_.rank()) + " wrote to it or pinned it during " + call);
+  array_.forget(others, call);
 }
 
 void write_exchange::check_last() {

@@ -15,6 +15,8 @@
 // stay, and these are written only to make room.  Each rank then begins to load the rows before its part, where the
 // next sweep begins.
 //
+// Where a block cannot be dropped, as another thread pins or writes it, the sync throws, and the next one drops it.
+//
 // In the checking mode both drop all blocks, so that the first read of every epoch is seen.  Writes that a
 // sync_halo() has not shown to others stay in the log, apart from new ones: two accesses are not compared twice.
 //
@@ -46,6 +48,7 @@ class write_exchange {
   using notices = std::vector<process_group::bytes>;  ///< one from each rank
 
   std::vector<block_range> halo_blocks(std::size_t rows) const;
+  std::vector<block_range> with_owed(std::span<const block_range> which) const;
   notices exchange_writes(const std::string& call, std::span<const block_range> which);
   void take_in(const std::string& call, const notices& told);
   void forget_others_writes(const std::string& call, const notices& told);
