@@ -116,3 +116,43 @@ TEST_CASE("a node that fails leaves the commit before, on all ranks") {
   CHECK(holds(a, 2));
   CHECK(holds(b, 2));
 }
+
+TEST_CASE("where the deadline of a commit passes, nobody writes to its arrays until they are opened again") {
+  if (all_ranks()->size() == 1) return;
+  testing::faulty_store s;
+  {
+    const group_ptr g = all_ranks(std::chrono::milliseconds(300));
+    runtime rt(small());
+    matrix a(rt, s.handle, "commits/a", create, {100, columns}, with(g));
+    matrix b(rt, s.handle, "commits/b", create, {60, columns}, with(g));
+    write_part(a, 1);
+    write_part(b, 1);
+    commit({&a, &b});
+    write_part(a, 2);
+    write_part(b, 2);
+    if (g->rank() == 0) s.fail({.call = storage::io_kind::prepare, .delay = std::chrono::seconds(2)});
+    bool knows = false;  // as rank 0 may, where it does not hear in time that the others have given up
+    try {
+      commit({&a, &b});
+      knows = true;
+    } catch (const io_error&) {
+    }
+    CHECK((!knows || g->rank() == 0));
+    s.clear();
+    for (matrix* m : {&a, &b}) {
+      if (knows) break;
+      const std::string text = message_of<io_error>([&] {
+        m->scatter(std::vector<matrix::index_type>{{m->local_rows().first, 0}}, std::vector<int>{7});
+        m->writeback();
+      });
+      CHECK_THAT(text, Contains("nobody knows whether the commit was made") && Contains("open them again"));
+      m->invalidate(discard);
+    }
+  }
+  const group_ptr g = all_ranks();
+  runtime rt(small());
+  matrix a(rt, common_store(), "commits/a", open, {.group = g});
+  CHECK(holds(a, 2));  // rank 0 has made it, late
+  CHECK(a.last_commit()->number == 2);
+  g->barrier("all have looked");
+}

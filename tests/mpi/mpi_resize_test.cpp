@@ -234,3 +234,30 @@ TEST_CASE("ranks have no part of an array without rows, and share the rows that 
              }),
              Contains("no rows yet"));
 }
+
+TEST_CASE("where the deadline of a resize passes, nobody writes to the array until it is opened again") {
+  if (all_ranks()->size() == 1) return;
+  testing::faulty_store s;
+  {
+    const group_ptr g = all_ranks(std::chrono::milliseconds(300));
+    runtime rt(small());
+    matrix a(rt, s.handle, "resize/a", create, {100, columns}, with(g));
+    write_part(a, 1);
+    a.sync();
+    if (g->rank() == 0) s.fail({.call = storage::io_kind::resize, .delay = std::chrono::seconds(2)});
+    CHECK_THROWS_AS(a.resize(40), io_error);
+    s.clear();
+    const std::string text = message_of<io_error>([&] {
+      a.scatter(std::vector<matrix::index_type>{{a.local_rows().first, 0}}, std::vector<int>{7});
+      a.writeback();
+    });
+    CHECK_THAT(text, Contains("the file of array 'resize/a' was changed: close the array and open it again"));
+    a.invalidate(discard);
+  }
+  const group_ptr g = all_ranks();
+  runtime rt(small());
+  const matrix a(rt, common_store(), "resize/a", open_read_only, {.group = g});
+  CHECK(a.extent(0) == 40);
+  CHECK(wrong(a, 40, 1) == 0);
+  g->barrier("all have looked");
+}

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "oocarray/array_base.hpp"
+#include "runtime/ranks/array_in_doubt.hpp"
 #include "runtime/ranks/array_resize.hpp"
 #include "runtime/ranks/write_exchange.hpp"
 #include "storage/base/packed.hpp"
@@ -16,20 +17,6 @@ namespace ooc::detail {
 namespace {
 
 using bytes = process_group::bytes;
-
-/// The node of an array whose last commit nobody knows.
-class refusing_node : public storage::io_service {
- public:
-  explicit refusing_node(failure why) : why_(std::move(why)) {}
-
-  void answer(storage::node_call, storage::completion done) override { done(why_); }
-  std::string name() const override { return "of an array in doubt"; }
-  io_stats stats() const override { return {}; }
-  std::uint64_t staging_bytes() const override { return 0; }
-
- private:
-  const failure why_;
-};
 
 void check_committable(const shared_array& a, const char* operation) {
   a.local().check_writable(operation);
@@ -76,11 +63,6 @@ bytes commit_files(std::span<shared_array* const> arrays, const std::map<std::st
   return told.take();
 }
 
-void use(shared_array& a, storage::opened_file f) {
-  a.local().file().use(std::move(f));
-  a.local().attach(array_geometry(a.geometry()));
-}
-
 }  // namespace
 
 void commit_arrays(std::span<shared_array* const> arrays, const std::map<std::string, std::string>& attributes) {
@@ -98,27 +80,24 @@ void commit_arrays(std::span<shared_array* const> arrays, const std::map<std::st
     if (given[r] != given.front())
       refuse(errc::invalid_request, call + ": rank " + std::to_string(r) + " gives other attributes than rank 0");
   for (shared_array* a : arrays) write_exchange(*a).sync(durability::acknowledged);
-  const auto all = group.together("files for " + call,
-                                  [&] { return group.rank() == 0 ? commit_files(arrays, attributes) : bytes{}; });
-  storage::unpacker told(all.front());
+  const bytes come_of_it = changed_by_rank_0(arrays, "files for " + call, std::string(storage::commit_doubt),
+                                             [&] { return commit_files(arrays, attributes); });
+  storage::unpacker told(come_of_it);
   const bool made = told.number() != 0;
   if (made) {
     const auto time_ns = static_cast<std::int64_t>(told.number());
     for (shared_array* a : arrays) {
       storage::entry e = a->local().file().entry();
       e.commit = {e.commit->number + 1, time_ns, attributes};
-      use(*a, a->local().file().store()->opened(std::move(e)));
+      a->local().file().use(a->local().file().store()->opened(std::move(e)));
+      a->local().attach(array_geometry(a->geometry()));
     }
     return;
   }
   const auto what = told.bytes();
   const failure why{std::make_error_code(std::errc::timed_out),
                     std::string(reinterpret_cast<const char*>(what.data()), what.size())};
-  for (shared_array* a : arrays) {
-    const array_file& f = a->local().file();
-    const storage::striped_file::nodes none(f.store()->nodes().size(), std::make_shared<refusing_node>(why));
-    use(*a, {f.entry(), std::make_shared<const storage::striped_file>(f.striped()->shape_handle(), none)});
-  }
+  for (shared_array* a : arrays) refuse_all(*a, why);
   throw io_error::in_full(why.code, why.what);
 }
 

@@ -2,8 +2,8 @@
 //
 // Both begin with what brings all ranks to the same state: a sync, or forgetting everything.  Then rank 0 alone asks
 // the nodes and the metadata service (storage::commit), and tells the others what has come of it.  Between a commit
-// that is prepared and the answer nothing may be written; where the answer does not come, the arrays get nodes that
-// refuse everything.
+// that is prepared and the answer nothing may be written; where the answer does not come, to rank 0 or to another rank,
+// the arrays get nodes that refuse everything.
 //
 // Collective: what one rank throws, all throw.  Threads: one, with no other use of the arrays meanwhile.
 #pragma once

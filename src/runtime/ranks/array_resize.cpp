@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "oocarray/error.hpp"
+#include "runtime/ranks/array_in_doubt.hpp"
 #include "runtime/ranks/write_exchange.hpp"
 #include "storage/collective/rank_messages.hpp"
 
@@ -67,22 +68,26 @@ void check_resizable(const shared_array& a, shape extents, bool may_move) {
 void exchange_file(shared_array& a, const std::string& call, const std::function<storage::opened_file()>& change) {
   array_file& file = a.local().file();
   const bool leads = a.rank() == 0;
+  shared_array* const arrays[] = {&a};
   storage::opened_file changed;
   a.group().barrier("blocks for " + call);  // those that are cut off are on their way nowhere
-  const auto told = a.group().together("file for " + call, [&] {
-    if (!leads) return process_group::bytes{};
-    changed = change();
-    return storage::encode_entry(changed.meta);
-  });
-  a.group().together("right to the file for " + call, [&] {
+  const auto told = changed_by_rank_0(
+      arrays, "file for " + call,
+      "nobody knows whether the file of array '" + a.path() + "' was changed: close the array and open it again", [&] {
+        changed = change();
+        return storage::encode_entry(changed.meta);
+      });
+  const std::string was_changed = "the file of array '" + a.path() + "' was changed: close the array and open it again";
+  const auto use_it = [&] {
     if (leads) return process_group::bytes{};
-    storage::entry e = storage::decode_entry(told.front());
+    storage::entry e = storage::decode_entry(told);
     e.capability = file.entry().capability;
     // It ends at the size that it was signed for, and each process must have its own.
     if (e.capability) e.capability = file.store()->metadata().find(e.id).capability;
     changed = file.store()->opened(std::move(e));
     return process_group::bytes{};
-  });
+  };
+  or_refuse_all(arrays, was_changed, [&] { a.group().together("right to the file for " + call, use_it); });
   file.use(std::move(changed));
 }
 

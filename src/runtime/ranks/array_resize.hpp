@@ -20,7 +20,8 @@ enum class extents_change { blocks_at_the_edge, all_blocks };
 
 /// Exchanges the file for one with these extents: each rank forgets the blocks whose elements change, modified or not;
 /// rank 0 calls `change`, which returns the file as it then is, and tells the others.  Collective, with no other use of
-/// the array; where `change` throws, all throw, and the array is as it was but for what was forgotten.
+/// the array; where `change` throws, all throw, and the array is as it was but for what was forgotten.  Where a rank
+/// does not learn of the change, or cannot use the file, all throw, and the array must be opened again.
 void change_file(shared_array& a, const std::string& call, std::span<const std::uint64_t> extents, extents_change which,
                  const std::function<storage::opened_file()>& change);
 

@@ -40,9 +40,7 @@ bool was_made(metadata_service& metadata, file_id id, const last_commit& wanted,
     // The same as if there had been later ones.
   }
   if (!last || last->number > wanted.number)
-    throw commit_in_doubt(why.code(), std::string(why.what()) +
-                                          "; nobody knows whether the commit was made: close the arrays and open them "
-                                          "again, at the one or the other");
+    throw commit_in_doubt(why.code(), std::string(why.what()) + "; " + std::string(commit_doubt));
   // Another program may have been given the file meanwhile, and have committed.
   return last->number == wanted.number && last->time_ns == wanted.time_ns && last->attributes == wanted.attributes;
 }

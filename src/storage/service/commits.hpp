@@ -16,6 +16,9 @@ namespace ooc::storage {
 /// As users have it.
 commit_info commit_info_of(const last_commit& c);
 
+inline constexpr std::string_view commit_doubt =
+    "nobody knows whether the commit was made: close the arrays and open them again, at the one or the other";
+
 /// The metadata service has not answered whether it has carried out a commit.
 class commit_in_doubt : public io_error {
  public:
