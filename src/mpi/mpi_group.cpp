@@ -245,6 +245,9 @@ class group final : public process_group {
           give_up(call, std::errc::connection_aborted,
                   "rank " + std::to_string(r) + " left: an exception ended its part of the program");
         if (s.gave_up && s.at >= operations_) expire(call);
+        if (s.gave_up)
+          give_up(call, std::errc::connection_aborted,
+                  "rank " + std::to_string(r) + " gave up before, in " + s.call + ", and does not come any more");
       }
       int done = 0;
       start(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE),

@@ -189,3 +189,25 @@ TEST_CASE("a rank whose part ends by an exception is reported at once, long befo
   }
   MPI_Barrier(MPI_COMM_WORLD);
 }
+
+TEST_CASE("who gave up in an earlier operation is not waited for in the next") {
+  const auto group = all_ranks(2s);
+  if (group->size() == 1) return;
+  const int last = group->size() - 1;
+  // It waits for bytes that nobody sends, where all others have nothing to wait for.
+  const std::vector<std::span<const std::byte>> out(static_cast<std::size_t>(group->size()));
+  std::vector<std::span<std::byte>> in(out.size());
+  const auto memory = std::make_shared<bytes>(8);
+  if (group->rank() == last) {
+    in[0] = *memory;
+    CHECK_THROWS_AS(group->exchange("exchange of 'a'", out, in, memory), io_error);
+    MPI_Barrier(MPI_COMM_WORLD);
+  } else {
+    group->exchange("exchange of 'a'", out, in, memory);
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK_THROWS_WITH(group->barrier("work"),
+                      Catch::Contains("work: rank " + std::to_string(last) + " gave up before") &&
+                          Catch::Contains("exchange of 'a'"));
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
