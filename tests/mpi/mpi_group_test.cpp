@@ -190,6 +190,18 @@ TEST_CASE("a rank whose part ends by an exception is reported at once, long befo
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+TEST_CASE("what is thrown that is no std::exception is an error on all ranks too") {
+  const auto group = all_ranks(2s);
+  const int thrower = group->size() - 1;
+  CHECK_THROWS_WITH(group->together("test",
+                                    [&] {
+                                      if (group->rank() == thrower) throw 42;
+                                      return bytes{};
+                                    }),
+                    Catch::Contains("no std::exception"));
+  CHECK_NOTHROW(group->barrier("together again"));
+}
+
 TEST_CASE("who gave up in an earlier operation is not waited for in the next") {
   const auto group = all_ranks(2s);
   if (group->size() == 1) return;

@@ -2,6 +2,8 @@
 
 #include "oocarray/process_group.hpp"
 
+#include <cxxabi.h>
+
 #include <exception>
 #include <new>
 #include <string>
@@ -25,6 +27,11 @@ std::string outcome_of(const std::function<process_group::bytes()>& f) {
     wire::write_failure(e, *m.mutable_failure());
     m.set_integrity(dynamic_cast<const integrity_error*>(&e) != nullptr);
     m.set_out_of_memory(dynamic_cast<const std::bad_alloc*>(&e) != nullptr);
+  } catch (const abi::__forced_unwind&) {
+    throw;         // the thread is cancelled
+  } catch (...) {  // the others must not wait for this rank
+    wire::write_failure(failure{std::make_error_code(std::errc::io_error), "what was thrown is no std::exception"},
+                        *m.mutable_failure());
   }
   return m.SerializeAsString();
 }
