@@ -10,6 +10,7 @@
 #include "mpi/late_reads.hpp"
 #include "mpi/ranks.hpp"
 #include "oocarray/ooc_array.hpp"
+#include "support/pauses.hpp"
 #include "support/test_arrays.hpp"
 #include "support/thread_group.hpp"
 
@@ -571,4 +572,47 @@ TEST_CASE("what write_all cannot forget, as it is pinned meanwhile, the next syn
   a.sync();
   CHECK(std::as_const(a)[page] == 1);
   a.sync();
+}
+
+TEST_CASE("ranks wait together for a writer that is not one of them, longer than their deadline") {
+  const group_ptr all = all_ranks();
+  if (all->size() < 3) return;
+  const int stranger = all->size() - 1;
+  MPI_Comm some = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, all->rank() == stranger, all->rank(), &some);
+  {
+    const group_ptr g = mpi_group(some, {.deadline = std::chrono::seconds(1)});
+    runtime rt(small());
+    const store s = common_store();
+    const vector_of_doubles::index_type shape{page};
+    const auto waiting = [&](std::chrono::milliseconds patience) {
+      return array_options<double>{.wait_for_writer = patience, .group = g};
+    };
+    std::optional<vector_of_doubles> a;
+    if (all->rank() == stranger) a.emplace(rt, s, "waiting/a", create, shape, with(nullptr));
+    all->barrier("it is there");
+    if (all->rank() == stranger) {
+      testing::let_pass(std::chrono::milliseconds(2500));  // longer than the deadline of the others
+      (*a)[3] = 5;
+      a.reset();
+    } else {
+      a.emplace(rt, s, "waiting/a", open, waiting(std::chrono::seconds(60)));
+      CHECK(std::as_const(*a)[3] == 5);
+      g->barrier("all have looked");
+      a.reset();
+      // Nobody waits longer than is said.
+      all->barrier("closed");
+    }
+    if (all->rank() == stranger) {
+      all->barrier("closed");
+      a.emplace(rt, s, "waiting/a", open);
+    }
+    all->barrier("open again");
+    if (all->rank() != stranger)
+      CHECK_THAT(message_of<usage_error>(
+                     [&] { a.emplace(rt, s, "waiting/a", open, waiting(std::chrono::milliseconds(500))); }),
+                 Catch::Contains("was waited for during 0.5 s"));
+    all->barrier("all have looked");
+  }
+  MPI_Comm_free(&some);
 }

@@ -62,7 +62,8 @@ void array_file::create(const array_request& r, const array_plan& plan) {
     try {
       const storage::entry old = core.metadata().lookup(path_);
       if (old.kind == storage::entry_kind::file) {
-        const file_claim unused(core, old.id, path_, holder, writing::exclusive, r.options.wait_for_writer);
+        const file_claim unused(core, old.id, path_, holder, writing::exclusive, r.options.wait_for_writer,
+                                while_waiting_);
         core.remove(path_);
       } else {
         throw usage_error(std::make_error_code(std::errc::is_a_directory),

@@ -45,6 +45,8 @@ class array_file {
   /// Makes the file, and the folders above it, and claims it, unless it is temporary, so that nobody else can find it.
   void create(const array_request& r, const array_plan& plan);
   bool temporary() const noexcept { return temporary_; }
+  /// Is called all the time while create() or open() waits for another program; see file_claim.
+  void while_waiting(std::function<void()> f) { while_waiting_ = std::move(f); }
   /// Opens the file and claims it as `w` says; `check` looks at the entry first, and throws where it does not suit.
   void open(writing w, std::chrono::milliseconds patience, const std::function<void(const storage::entry&)>& check);
   /// Another rank's way to a capability of its own for the file that has been opened.
@@ -80,7 +82,7 @@ class array_file {
  private:
   /// Waits as long as `patience` for whoever has it open for writing.
   void claim(const storage::entry& e, writing w, std::chrono::milliseconds patience) {
-    claim_ = file_claim(*store_, e.id, path_, holder, w, patience);
+    claim_ = file_claim(*store_, e.id, path_, holder, w, patience, while_waiting_);
   }
   static constexpr const char* holder = "an ooc_array";
 
@@ -91,6 +93,7 @@ class array_file {
   bool temporary_ = false;  ///< made, and without a name
   storage::opened_file opened_;
   file_claim claim_;
+  std::function<void()> while_waiting_;
 };
 
 }  // namespace ooc::detail

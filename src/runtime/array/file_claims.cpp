@@ -32,7 +32,7 @@ registry& file_claims() {
 }
 
 // Between two looks at a claim of somebody else.
-constexpr std::chrono::milliseconds shortest_look = 10ms, longest_look = 1s;
+constexpr std::chrono::milliseconds shortest_look = 10ms, longest_look = 1s, longest_with_others = 50ms;
 
 std::string in_the_way(const std::string& path, const storage::claim_holder& other, writing w,
                        std::chrono::milliseconds waited) {
@@ -51,11 +51,11 @@ std::string in_the_way(const std::string& path, const storage::claim_holder& oth
 }
 
 std::shared_ptr<void> claim_of(storage::metadata_service& metadata, storage::file_id id, const std::string& path,
-                               writing w, std::chrono::milliseconds patience) {
+                               writing w, std::chrono::milliseconds patience, const std::function<void()>& meanwhile) {
   using clock = std::chrono::steady_clock;
   const auto start = clock::now(), end = start + patience;
   bool said = false;
-  for (auto pause = shortest_look;; pause = std::min(2 * pause, longest_look)) {
+  for (auto pause = shortest_look;; pause = std::min(2 * pause, meanwhile ? longest_with_others : longest_look)) {
     storage::claim_holder other;
     auto claim =
         w == writing::no ? metadata.claim_reader(id, &other) : metadata.claim_writer(id, w == writing::shared, &other);
@@ -69,6 +69,7 @@ std::shared_ptr<void> claim_of(storage::metadata_service& metadata, storage::fil
                       (other.ends.count() == 0 ? " has open, " : " had open when it lost its connection, ") +
                       storage::until_text(end, patience));
     }
+    if (meanwhile) meanwhile();
     std::this_thread::sleep_for(std::min<clock::duration>(pause, end - now));
   }
 }
@@ -76,9 +77,9 @@ std::shared_ptr<void> claim_of(storage::metadata_service& metadata, storage::fil
 }  // namespace
 
 file_claim::file_claim(storage::store_core& store, storage::file_id id, std::string_view path, std::string_view holder,
-                       writing w, std::chrono::milliseconds patience)
+                       writing w, std::chrono::milliseconds patience, const std::function<void()>& meanwhile)
     : file_claim(store, id, path, holder, w) {
-  claim_ = claim_of(store.metadata(), id_, std::string(path), w, patience);
+  claim_ = claim_of(store.metadata(), id_, std::string(path), w, patience, meanwhile);
 }
 
 file_claim::file_claim(storage::store_core& store, storage::file_id id, std::string_view path, std::string_view holder,

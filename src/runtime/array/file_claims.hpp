@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -32,9 +33,10 @@ class file_claim {
   file_claim() = default;
   /// `path` and `holder` ("an ooc_array", "a block_file") are for the message of whoever comes
   /// second: throws usage_error (errc::busy) naming both.  A claim of another process is waited for
-  /// as long as `patience` says, with a line on standard error if that takes longer than 2 s.
+  /// as long as `patience` says, with a line on standard error if that takes longer than 2 s; `meanwhile`, if there is
+  /// one, is called all the time, and what it throws ends that.
   file_claim(storage::store_core& store, storage::file_id id, std::string_view path, std::string_view holder, writing w,
-             std::chrono::milliseconds patience);
+             std::chrono::milliseconds patience, const std::function<void()>& meanwhile = {});
   /// Of a rank whose leader has claimed the file for all: a claim within this process only.
   file_claim(storage::store_core& store, storage::file_id id, std::string_view path, std::string_view holder,
              writing w);

@@ -1,6 +1,7 @@
 #include "runtime/ranks/shared_opening.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -151,6 +152,38 @@ void shared_opening::check_placement(const array_request& r) const {
            "options.stripes and placement::by_rank both say how the file is dealt out; give one");
 }
 
+std::vector<bytes> shared_opening::entry_of_leader(const std::string& call, bool may_wait,
+                                                   const std::function<void()>& make_or_open) {
+  process_group& g = array_.group();
+  array_file& file = array_.local().file();
+  const bool leads = g.rank() == 0;
+  const std::string waiting = "waiting for the writer of '" + file.path() + "'";
+  const auto still_waits = [&](bool told) {
+    const bytes by_leader = g.broadcast(waiting, storage::packer().number(told).view(), 0);
+    return storage::unpacker(by_leader).number() != 0;
+  };
+  std::exception_ptr failed;
+  if (leads) {
+    if (may_wait) file.while_waiting([&] { still_waits(true); });
+    try {
+      make_or_open();
+    } catch (const std::exception&) {
+      failed = std::current_exception();
+    }
+    file.while_waiting({});
+    if (may_wait) still_waits(false);
+  } else {
+    while (may_wait && still_waits(true)) {
+    }
+  }
+  return g.together(call, [&] {
+    if (failed) std::rethrow_exception(failed);
+    if (!leads) return bytes{};
+    const storage::entry& meta = file.entry();
+    return storage::packer().number(meta.capability ? 1 : 0).bytes(storage::encode_entry(meta)).take();
+  });
+}
+
 void shared_opening::open_together(const array_request& r) {
   process_group& g = array_.group();
   array_file& file = array_.local().file();
@@ -165,9 +198,13 @@ void shared_opening::open_together(const array_request& r) {
     return storage::packer()
         .number(rt_.pager().default_block_bytes())
         .numbers(by_rank ? near_nodes(core) : node_list{})
+        .number(r.options.wait_for_writer.count() > 0)
         .take();
   });
-  const std::uint64_t block = storage::unpacker(facts.front()).number();
+  storage::unpacker of_leader(facts.front());
+  const std::uint64_t block = of_leader.number();
+  (void)of_leader.numbers();
+  const bool may_wait = of_leader.number() != 0;
   const auto set_up = [&](const array_plan& plan) {
     array_.local().set_up(rt_, r, plan, array_.sharing(plan.geometry, plan.stripes));
   };
@@ -182,15 +219,12 @@ void shared_opening::open_together(const array_request& r) {
       set_up(plan);
       return bytes{};
     });
-  const std::vector<bytes> entries = g.together(call, [&] {
-    if (!leads) return bytes{};
+  const std::vector<bytes> entries = entry_of_leader(call, may_wait, [&] {
     if (creates)
       file.create(r, plan);
     else
       file.open(writing_as(r), r.options.wait_for_writer,
                 [&](const storage::entry& e) { (void)plan_existing(path, r, e, block); });
-    const storage::entry& meta = file.entry();
-    return storage::packer().number(meta.capability ? 1 : 0).bytes(storage::encode_entry(meta)).take();
   });
   const auto set_up_file = [&] {
     if (!leads) {

@@ -3,10 +3,15 @@
 // Rank 0 alone talks to the metadata service, holds the claim to write for all, and says what the
 // default block is; the others are told the file's entry (where nodes want to see capabilities,
 // each rank fetches its own).  So all ranks have the same geometry, and a block's number means the
-// same on each of them.  What one rank throws, all throw, and a failure leaves no file behind.
+// same on each of them.  While rank 0 waits for a program that writes the file, it tells the others so, whose deadline
+// may be shorter.  What one rank throws, all throw, and a failure leaves no file behind.
 //
 // Owner: the function that opens.  Threads: one; collective over options.group.
 #pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
 
 #include "runtime/ranks/shared_array.hpp"
 
@@ -25,6 +30,8 @@ class shared_opening {
   void open(const array_request& r);
   void check_placement(const array_request& r) const;
   void open_together(const array_request& r);
+  std::vector<process_group::bytes> entry_of_leader(const std::string& call, bool may_wait,
+                                                    const std::function<void()>& make_or_open);
 
   shared_array& array_;
   runtime& rt_;
