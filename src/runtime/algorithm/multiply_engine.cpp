@@ -274,7 +274,7 @@ class multiply_call {
 
   /// The rows of a product in memory that this rank has computed to all others.
   void pass_on_result() const {
-    constexpr std::size_t most = 4 << 20;  // bytes of each rank at a time
+    const std::size_t most = passed_on_at_a_time(call_.ranks());
     const std::size_t row = facts_.columns * size_;
     for (std::size_t at = 0; at < most_rows_ * row; at += most) {
       const auto part = [&](int rank) {

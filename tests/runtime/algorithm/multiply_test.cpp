@@ -129,6 +129,16 @@ TEST_CASE("a plan of a product fits its memory, and much memory reads each matri
   CHECK(p.passes_a + p.passes_b <= 6);
 }
 
+TEST_CASE("of a product in memory any number of ranks pass on at a time what one operation carries") {
+  for (const int ranks : {1, 2, 16, 17, 511, 512, 513, 100'000, 1 << 30}) {
+    const std::uint64_t each = detail::passed_on_at_a_time(ranks);
+    CAPTURE(ranks, each);
+    CHECK(each >= 1);
+    CHECK(each <= 4_MiB);
+    if (ranks <= 100'000) CHECK(each * static_cast<std::uint64_t>(ranks) <= 64_MiB);
+  }
+}
+
 TEST_CASE("matrices that cannot be multiplied are refused by name, with the remedy") {
   const test_store nodes(store_kind::in_memory);
   runtime rt(memory(nodes.staging() + 1_MiB));
