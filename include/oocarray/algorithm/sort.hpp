@@ -26,7 +26,7 @@
 // when that throws, and after a death of the process when the store is opened the next time.
 //
 // *Which arrays.*  Of any layout and any file order with one dimension.  One of several dimensions is refused
-// unless options.flat says that the sequence of its elements in row-major order is meant; its file must
+// unless options.flat says that the sequence of its elements in row-major order is meant; to sort it, its file must
 // then be in row-major order.  Arrays that other processes write to (options.shared) are refused
 // (errc::invalid_request).
 //

@@ -48,8 +48,6 @@ class sorted_array {
       look();
     elements_ = 1;
     for (const std::uint64_t e : a.facts().extents) elements_ *= e;
-    if (n > 1 && !direct_->row_major())
-      call_.refuse("its file has tiles, so its elements do not lie in row-major order");
     spare_ = a.shared().pager().spare();
     if (o.memory != 0) spare_ = std::min(spare_, o.memory);
   }

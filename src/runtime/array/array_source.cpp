@@ -37,14 +37,6 @@ std::optional<request> elements_of_part(const array_geometry& g, block_index b, 
   return g.outside_request(b, others);
 }
 
-/// Adds the regions of `part`, whose memory begins at `memory`.
-void add(request& whole, const request& part, std::uint64_t memory) {
-  for (nested_request n : part.entries()) {
-    n.memory_offset += memory;
-    whole.add(n);
-  }
-}
-
 }  // namespace
 
 /// Reads the current snapshot.  Whoever publishes the next one, and then sees no reader, knows that
@@ -213,7 +205,7 @@ void array_source::load_together(std::span<const block_place> blocks, completion
   for (const block_place& b : blocks) base = std::min(base, b.frame);
   request r;
   for (const block_place& b : blocks)
-    add(r, now->geometry.block_request(b.block), static_cast<std::uint64_t>(b.frame - base));
+    add_moved(r, now->geometry.block_request(b.block), static_cast<std::uint64_t>(b.frame - base));
   const std::uint64_t bytes = r.bytes();
   now->file->read(std::make_shared<const request>(std::move(r)), base,
                   [now, bytes, done = std::move(done)](const failure& f) { done(f, bytes); });
@@ -234,7 +226,8 @@ void array_source::store_together(std::span<const stored_block> blocks, completi
   for (const stored_block& b : blocks)
     if (address(b.from) < address(base)) base = b.from;
   request r;
-  for (const stored_block& b : blocks) add(r, now->geometry.block_request(b.block), address(b.from) - address(base));
+  for (const stored_block& b : blocks)
+    add_moved(r, now->geometry.block_request(b.block), address(b.from) - address(base));
   const std::uint64_t bytes = r.bytes();
   now->file->write(std::make_shared<const request>(std::move(r)), base,
                    [now, bytes, done = std::move(done)](const failure& f) { done(f, bytes); });

@@ -5,9 +5,22 @@
 #include "storage/base/lost_data.hpp"
 
 namespace ooc::detail {
+namespace {
+
+/// Where in the file elements in row-major order begin, one after the other; none: they lie in another order.
+std::optional<std::uint64_t> begin_of_run(const array_geometry& g) {
+  const request all = g.packed_request(g.whole());
+  if (all.entries().size() != 1 || all.entries().front().depth != 0) return std::nullopt;
+  return all.entries().front().file_offset;
+}
+
+}  // namespace
 
 direct_array::direct_array(local_array& a, access_mode mode, const char* operation)
-    : array_(a), writes_(mode == access_mode::write), state_((a.check_open(), a.source().current())) {
+    : array_(a),
+      writes_(mode == access_mode::write),
+      state_((a.check_open(), a.source().current())),
+      run_(begin_of_run(state_->geometry)) {
   if (writes_) array_.check_unpinned(operation);
   array_.writeback(durability::acknowledged);
   if (!writes_) return;
@@ -29,20 +42,10 @@ direct_array::~direct_array() {
   array_.segment().invalidate(true);
 }
 
-bool direct_array::row_major() const {
-  const request all = state_->geometry.packed_request(state_->geometry.whole());
-  return all.entries().size() == 1 && all.entries().front().depth == 0;
-}
-
 request direct_array::elements(std::uint64_t first, std::uint64_t count) const {
   const array_geometry& g = state_->geometry;
-  if (g.rank() == 1) {
-    index_box b;
-    b.lower[0] = first;
-    b.upper[0] = first + count;
-    return g.packed_request(b);
-  }
-  return request::contiguous(first * g.element_size(), count * g.element_size());
+  if (run_) return request::contiguous(*run_ + first * g.element_size(), count * g.element_size());
+  return elements_request(g, first, count);
 }
 
 request direct_array::box(box_view b) const {

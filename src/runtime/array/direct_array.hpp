@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "oocarray/access.hpp"
 #include "oocarray/detail/array_core.hpp"
@@ -36,9 +37,7 @@ class direct_array {
   direct_array& operator=(const direct_array&) = delete;
 
   const storage::striped_file& file() const noexcept { return *state_->file; }
-  /// All elements follow each other in the file in row-major order.
-  bool row_major() const;
-  /// Elements in row-major order; only where row_major(), or of one dimension.
+  /// Elements in row-major order, wherever in the file they lie.
   request elements(std::uint64_t first, std::uint64_t count) const;
   /// The elements of a box, in memory row-major and packed.
   request box(box_view b) const;
@@ -47,6 +46,7 @@ class direct_array {
   local_array& array_;
   const bool writes_;
   const array_source::state_ptr state_;
+  const std::optional<std::uint64_t> run_;  ///< where elements in row-major order begin, if they lie in one run
 };
 
 }  // namespace ooc::detail

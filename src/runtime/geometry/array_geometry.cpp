@@ -219,8 +219,48 @@ request array_geometry::packed_request(const index_box& box) const {
   return storage::packed_request(file_, {box.lower.data(), rank_}, {box.upper.data(), rank_});
 }
 
+namespace {
+
 /// Cuts the run of whole elements [first, last) of a row-major image into boxes, in order: heads of
 /// incomplete rows, then the bulk, then tails.
+template <class F>
+void boxes_of_run(const array_geometry& g, std::uint64_t first, std::uint64_t last, F&& f) {
+  const std::size_t rank = g.rank();
+  const auto extents = g.extents();
+  for (std::uint64_t at = first; at < last;) {
+    // The largest whole sub-array that begins at `at` and still fits decides the box: as many of
+    // its repetitions as fit before the next larger one begins.
+    std::size_t k = rank - 1;
+    std::uint64_t unit = 1;
+    while (k > 0 && at % (unit * extents[k]) == 0 && last - at >= unit * extents[k]) unit *= extents[k--];
+    const coordinates c = g.coordinates_of(at);
+    const std::uint64_t count = std::min((last - at) / unit, extents[k] - c[k]);
+    index_box box;
+    for (std::size_t d = 0; d < rank; ++d) {
+      box.lower[d] = c[d];
+      box.upper[d] = d < k ? c[d] + 1 : d == k ? c[d] + count : extents[d];
+    }
+    f(box);
+    at += count * unit;
+  }
+}
+
+}  // namespace
+
+request elements_request(const array_geometry& g, std::uint64_t first, std::uint64_t count) {
+  request all;
+  boxes_of_run(g, first, first + count,
+               [&](const index_box& box) { add_moved(all, g.packed_request(box), all.bytes()); });
+  return all;
+}
+
+void add_moved(request& whole, const request& part, std::uint64_t memory) {
+  for (nested_request n : part.entries()) {
+    n.memory_offset += memory;
+    whole.add(n);
+  }
+}
+
 template <class F>
 void array_geometry::for_each_box(block_index b, F&& f) const {
   if (tiled_) {
@@ -230,23 +270,7 @@ void array_geometry::for_each_box(block_index b, F&& f) const {
   }
   const byte_run image = image_of(*this, b);
   const std::uint64_t first = ceil_div(image.offset, element_size_);
-  const std::uint64_t last = (image.offset + image.length) / element_size_;
-  for (std::uint64_t at = first; at < last;) {
-    // The largest whole sub-array that begins at `at` and still fits decides the box: as many of
-    // its repetitions as fit before the next larger one begins.
-    std::size_t k = rank_ - 1;
-    std::uint64_t unit = 1;
-    while (k > 0 && at % (unit * extents_[k]) == 0 && last - at >= unit * extents_[k]) unit *= extents_[k--];
-    const coordinates c = coordinates_of(at);
-    const std::uint64_t count = std::min((last - at) / unit, extents_[k] - c[k]);
-    index_box box;
-    for (std::size_t d = 0; d < rank_; ++d) {
-      box.lower[d] = c[d];
-      box.upper[d] = d < k ? c[d] + 1 : d == k ? c[d] + count : extents_[d];
-    }
-    f(box);
-    at += count * unit;
-  }
+  boxes_of_run(*this, first, (image.offset + image.length) / element_size_, f);
 }
 
 request array_geometry::block_request(block_index b) const {

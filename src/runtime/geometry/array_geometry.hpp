@@ -172,6 +172,12 @@ class array_geometry {
   element_order file_;
 };
 
+/// So many elements from number `first` on, in row-major order; in memory they lie packed.
+request elements_request(const array_geometry& g, std::uint64_t first, std::uint64_t count);
+
+/// Adds the regions of `part`, whose memory begins at `memory`.
+void add_moved(request& whole, const request& part, std::uint64_t memory);
+
 /// The fewest rows that lie together in the file, nothing else between them (1, or those of a tile), and their
 /// bytes.
 inline std::uint64_t rows_together(const array_geometry& g) noexcept {

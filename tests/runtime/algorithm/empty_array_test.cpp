@@ -63,3 +63,18 @@ TEST_CASE("no elements are scanned, sorted, searched, multiplied and swept over"
   CHECK(sweep(a, 3, s).steps == 0);
   CHECK(sweep(a, 3, s.periodic(0)).steps == 0);
 }
+
+TEST_CASE("an array of several dimensions without elements is sorted, and a key would come at its beginning") {
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(memory(nodes.staging() + 4_MiB));
+  ooc_array<double, 2> rows{rt, nodes.handle(), "rows", create, {0, 3}};
+  ooc_array<double, 2, layout_tiled> tiles{
+      rt,     nodes.handle(), "tiles",
+      create, {0, 64},        {.order = file_order::tiled, .tile = {16, 16}, .max_extents = {100}}};
+  const sort_options flat{.flat = true};
+  const std::vector<double> keys{3, -1};
+  CHECK(is_sorted(rows, {}, {}, flat));
+  CHECK(is_sorted(tiles, {}, {}, flat));
+  CHECK(lower_bound(rows, keys, {}, {}, flat) == std::vector<std::size_t>{0, 0});
+  CHECK(lower_bound(tiles, keys, {}, {}, flat) == std::vector<std::size_t>{0, 0});
+}

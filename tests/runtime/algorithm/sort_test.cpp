@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "oocarray/algorithm/copy.hpp"
 #include "runtime/algorithm/sort_plan.hpp"
 #include "support/random_seed.hpp"
 #include "support/rounds.hpp"
@@ -521,4 +522,28 @@ TEST_CASE("is_sorted sees one element that is not in order, wherever it is") {
     REQUIRE_FALSE(is_sorted(a, {}, {}, o));
     a[at] = static_cast<std::uint32_t>(at);
   }
+}
+
+TEST_CASE("the flat order of an array in tiles is looked at and searched where it lies") {
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(room_for(nodes, 1_MiB));
+  std::mt19937_64 g(random_seed("search in tiles"));
+  const auto check = [&]<std::size_t N>(const std::array<std::size_t, N>& extents,
+                                        const std::vector<std::size_t>& tile) {
+    ooc_array<int, N, layout_tiled> t{
+        rt, nodes.handle(), "t", create, extents, {.order = file_order::tiled, .tile = tile, .replace = true}};
+    ooc_array<int, N> a{rt, nodes.handle(), "a", create, extents, {.block = 4_KiB, .replace = true}};
+    for (std::size_t i = 0; i < a.size(); ++i) a.data()[i] = static_cast<int>(i / 3);
+    copy(a, t);
+    std::vector<int> keys;
+    for (int k = 0; k < 40; ++k) keys.push_back(static_cast<int>(between(g, 0, a.size() / 3 + 10)));
+    const sort_options flat{.flat = true};
+    CHECK(is_sorted(t, {}, {}, flat));
+    CHECK(lower_bound(t, keys, {}, {}, flat) == lower_bound(a, keys, {}, {}, flat));
+    a.data()[between(g, 1, a.size() - 1)] = -1;
+    copy(a, t);
+    CHECK_FALSE(is_sorted(t, {}, {}, flat));
+  };
+  check(std::array<std::size_t, 2>{300, 70}, {16, 16});
+  check(std::array<std::size_t, 3>{40, 33, 50}, {16, 8, 16});
 }
