@@ -234,3 +234,48 @@ TEST_CASE("a histogram of bins wider than the largest number counts each element
   a[3] = 1.5e308;
   CHECK(histogram(a, -1.6e308, 1.6e308, 4).value.counts == std::vector<std::uint64_t>{1, 1, 1, 1});
 }
+
+TEST_CASE("a histogram of integers counts each in its bin, however large and near to an edge") {
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(memory(nodes.staging() + 256_KiB));
+  using counts = std::vector<std::uint64_t>;
+  constexpr std::int64_t large = std::int64_t{1} << 60;
+  ooc_array<std::int64_t, 1> a{rt, nodes.handle(), "a", create, {8}, {.block = 4_KiB}};
+  for (std::size_t i = 0; i < 8; ++i) a[i] = large + static_cast<std::int64_t>(i);
+  CHECK(histogram(a, large, large + 8, 8).value.counts == counts(8, 1));
+  const auto inside = histogram(a, large + 1, large + 7, 2).value;
+  CHECK(inside.counts == counts{3, 3});
+  CHECK(inside.outside == 2);
+
+  using limits = std::numeric_limits<std::int64_t>;
+  const std::int64_t ends[] = {limits::min(), -1, 0, limits::max() - 1, limits::max(), limits::min(), -1, 0};
+  for (std::size_t i = 0; i < 8; ++i) a[i] = ends[i];
+  const auto whole = histogram(a, limits::min(), limits::max(), 2).value;
+  CHECK(whole.counts == counts{4, 3});  // the middle is -0.5
+  CHECK(whole.outside == 1);
+  CHECK(histogram(a, 5, 5, 3).value.outside == 8);
+  CHECK(histogram(a, 5, 7, 0).value.outside == 8);
+
+  ooc_array<std::uint64_t, 1> u{rt, nodes.handle(), "u", create, {3}, {.block = 4_KiB}};
+  u[0] = std::numeric_limits<std::uint64_t>::max(), u[1] = u[0] - 1, u[2] = 0;
+  CHECK(histogram(u, u[0] - 2, std::uint64_t{u[0]}, 2).value.counts == counts{0, 1});
+  CHECK(histogram(u, -3, 1, 4).value.counts == counts{0, 0, 0, 1});
+
+  // Each edge of the bins, and the number before it.
+  ooc_array<int, 1> edges{rt, nodes.handle(), "edges", create, {2000}, {.block = 4_KiB}};
+  std::mt19937_64 g(random_seed("edges of bins"));
+  for (int round = 0; round < rounds(20, 200); ++round) {
+    const std::size_t bins = between(g, 1, 997);
+    const int upper = static_cast<int>(between(g, 1, 1'000'000));
+    counts wanted(bins);
+    for (std::size_t i = 0; i < edges.size(); ++i) {
+      const std::size_t bin = i / 2 % bins;
+      const std::uint64_t edge = (bin * static_cast<std::uint64_t>(upper) + bins - 1) / bins;
+      const std::uint64_t x = edge < i % 2 ? 0 : edge - i % 2;
+      edges[i] = static_cast<int>(x);
+      if (x < static_cast<std::uint64_t>(upper)) ++wanted[x * bins / static_cast<std::uint64_t>(upper)];
+    }
+    CAPTURE(bins, upper);
+    REQUIRE(histogram(edges, 0, upper, bins).value.counts == wanted);
+  }
+}
