@@ -16,9 +16,9 @@
 // requests: reading, sorting and writing go on at the same time.
 //
 // *Order.*  Integers, enumerations, bool, float and double, as elements or as keys, in the order of std::less
-// or std::greater, are sorted by radix.  A NaN comes after all numbers in both orders, and -0.0 equals 0.0.
-// Everything else is sorted by comparisons.  A comparison or key is called from several threads at once,
-// and must touch no array.
+// or std::greater, are sorted by radix.  Everything else is sorted by comparisons.  In these two orders a NaN, also of
+// long double, comes after all numbers, and -0.0 equals 0.0.  A comparison or key is called from several threads at
+// once, and must touch no array.
 //
 // *Room.*  More than what fits in memory needs a temporary file of the size of the array, in the store of the
 // target.  Its space is reserved before anything is read, so a full disk is an error at the beginning

@@ -14,6 +14,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -463,12 +464,10 @@ struct as_it_is {
     return x;
   }
 };
-template <class T>
-struct numbers_ascend {  // with NaN last
-  bool operator()(const T& x, const T& y) const noexcept {
-    if constexpr (std::is_floating_point_v<T>) return x < y || (y != y && x == x);
-    return x < y;
-  }
+/// With NaN last in both orders.
+template <std::floating_point T, bool Descending>
+struct order_of_numbers {
+  bool operator()(const T& x, const T& y) const noexcept { return (Descending ? x > y : x < y) || (y != y && x == x); }
 };
 
 /// The order of `compare` on `key`: by bits where the comparison is that of numbers.
@@ -479,8 +478,8 @@ auto order_of(Compare compare, Key key) {
   constexpr bool greater = std::is_same_v<Compare, std::greater<>> || std::is_same_v<Compare, std::greater<key_type>>;
   if constexpr (radix_key<key_type> && (less || greater))
     return radix_order<T, Key, greater>{std::move(key)};
-  else if constexpr (std::is_floating_point_v<key_type> && less)  // long double
-    return compared_order<T, numbers_ascend<key_type>, Key>{{}, std::move(key)};
+  else if constexpr (std::is_floating_point_v<key_type> && (less || greater))  // long double
+    return compared_order<T, order_of_numbers<key_type, greater>, Key>{{}, std::move(key)};
   else
     return compared_order<T, Compare, Key>{std::move(compare), std::move(key)};
 }

@@ -524,6 +524,29 @@ TEST_CASE("is_sorted sees one element that is not in order, wherever it is") {
   }
 }
 
+TEST_CASE("long doubles are sorted with NaN last, ascending and descending") {
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(room_for(nodes, 1_MiB));
+  std::mt19937_64 g(random_seed("sort of long doubles"));
+  ooc_array<long double, 1> a{rt, nodes.handle(), "a", create, {5000}, {.block = 4_KiB}};
+  std::vector<long double> numbers;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    a[i] = random_value<long double>(g, i, 1000);
+    if (!std::isnan(std::as_const(a)[i])) numbers.push_back(std::as_const(a)[i]);
+  }
+  const auto numbers_first = [&](const auto& order) {
+    std::sort(numbers.begin(), numbers.end(), order);
+    const bool last = std::all_of(a.data() + numbers.size(), a.data() + a.size(), [](auto x) { return std::isnan(x); });
+    return last && std::equal(numbers.begin(), numbers.end(), a.data());
+  };
+  sort(a);
+  CHECK(numbers_first(std::less<>{}));
+  CHECK(is_sorted(a));
+  sort(a, std::greater<>{});
+  CHECK(numbers_first(std::greater<>{}));
+  CHECK(is_sorted(a, std::greater<long double>{}));
+}
+
 TEST_CASE("the flat order of an array in tiles is looked at and searched where it lies") {
   const test_store nodes(store_kind::in_memory);
   runtime rt(room_for(nodes, 1_MiB));
