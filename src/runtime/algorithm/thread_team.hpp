@@ -13,11 +13,11 @@
 #include <cstddef>
 #include <exception>
 #include <functional>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "runtime/algorithm/worker_threads.hpp"
 #include "storage/base/mutex.hpp"
 
 namespace ooc::detail {
@@ -25,10 +25,7 @@ namespace ooc::detail {
 class thread_team {
  public:
   explicit thread_team(unsigned threads) {
-    try {
-      for (unsigned k = 1; k < threads; ++k) others_.emplace_back([this] { serve(); });
-    } catch (const std::system_error&) {
-    }
+    start_threads(others_, threads, [this](unsigned /*thread*/) { serve(); });
   }
   ~thread_team() {
     {

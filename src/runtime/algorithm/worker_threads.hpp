@@ -3,7 +3,7 @@
 
 #include <atomic>
 #include <exception>
-#include <system_error>
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -33,17 +33,24 @@ class first_error {
   std::atomic<bool> kept_{false};
 };
 
+/// Adds threads that call f(k), for 0 < k < threads: as many as the system, and memory, let it make.  `one_at_least`:
+/// throws std::system_error or std::bad_alloc where there is none.
+template <class F>
+void start_threads(std::vector<std::thread>& to, unsigned threads, F f, bool one_at_least = false) {
+  try {
+    for (unsigned k = 1; k < threads; ++k) to.emplace_back(f, k);
+  } catch (const std::exception&) {
+    if (one_at_least && to.empty()) throw;
+  }
+}
+
 /// Calls work(k) for k = 0 in the calling thread, and for 0 < k < threads in threads of their own; returns when all
 /// have ended.  `work` must not throw.  Where fewer threads can be made, those that there are do the work; throws
-/// std::system_error, before any work, where the work takes a second thread and none can be made.
+/// std::system_error or std::bad_alloc, before any work, where the work takes a second thread and none can be made.
 template <class Work>
 void run_on_threads(unsigned threads, Work&& work, bool takes_a_second = false) {
   std::vector<std::thread> others;
-  try {
-    for (unsigned k = 1; k < threads; ++k) others.emplace_back([&work, k] { work(k); });
-  } catch (const std::system_error&) {
-    if (takes_a_second && others.empty()) throw;
-  }
+  start_threads(others, threads, std::ref(work), takes_a_second);
   work(0u);
   for (std::thread& t : others) t.join();
 }
