@@ -280,9 +280,11 @@ class fft_call {
       begin_read_columns(source, 0, t, x);
       t.wait();
       call_.advance(elements_ * given_size_);
-      line_workers of_columns(kernel_, plan_.rows), of_rows(kernel_, plan_.columns);
-      work_on_columns(of_columns, 0, x);
-      work_on_rows(of_rows, 0, x);
+      // One after the other: the budget has memory for either.
+      std::optional<line_workers> workers(std::in_place, kernel_, plan_.rows);
+      work_on_columns(*workers, 0, x);
+      workers.emplace(kernel_, plan_.columns);
+      work_on_rows(*workers, 0, x);
       turn_rows(0, x, y);
     });
     call_.mark();

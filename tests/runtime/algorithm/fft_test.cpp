@@ -2,6 +2,7 @@
 
 #include "oocarray/algorithm/fft.hpp"
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <complex>
 #include <numbers>
@@ -227,4 +228,49 @@ TEST_CASE("a transform that is stopped in its first pass leaves its vector as it
   a.close();
   CHECK_THROWS_WITH((ooc_array<std::complex<double>, 1>{rt, nodes.handle(), "a", ooc::open}),
                     Catch::Contains("Fourier transform"));
+}
+
+namespace {
+
+/// Counts the lines that are transformed with memory of their own at once; transforms nothing.
+class counting_kernel final : public detail::line_kernel {
+ public:
+  std::size_t element_size() const noexcept override { return sizeof(std::complex<double>); }
+  std::size_t given_size() const noexcept override { return element_size(); }
+  void widen(std::byte*, std::size_t) const override {}
+  void prepare(std::uint64_t) override {}
+  void turn(std::byte*, std::size_t, std::uint64_t) const override {}
+  std::unique_ptr<detail::line_transform> transform(std::size_t) const override {
+    return std::make_unique<line>(there_, most_);
+  }
+  std::uint64_t transform_bytes(std::size_t) const override { return 4_KiB; }
+  std::uint64_t prepared_bytes(std::uint64_t) const override { return 0; }
+  unsigned most() const noexcept { return most_; }
+
+ private:
+  struct line final : detail::line_transform {
+    line(std::atomic<unsigned>& there, std::atomic<unsigned>& most) : there_(there) {
+      for (unsigned now = ++there_, before = most; now > before && !most.compare_exchange_weak(before, now);) {
+      }
+    }
+    ~line() override { --there_; }
+    void run(std::byte*) override {}
+    std::atomic<unsigned>& there_;
+  };
+  mutable std::atomic<unsigned> there_{0}, most_{0};
+};
+
+}  // namespace
+
+TEST_CASE("each thread has memory for lines of one length at a time, as the plan counts it") {
+  for (const std::uint64_t spare : {8_MiB, 1_MiB})  // in memory, and in two passes
+    for (const unsigned threads : {1U, 3U}) {
+      const test_store nodes(store_kind::in_memory);
+      runtime rt(memory(nodes.staging() + spare));
+      ooc_array<std::complex<double>, 1> x{rt, nodes.handle(), "x", create, {1 << 17}, {.block = 4_KiB}};
+      counting_kernel kernel;
+      const pass_statistics done = detail::run_fft("transform", x.core(), x.core(), kernel, {.threads = threads});
+      CHECK(done.passes == (spare == 8_MiB ? 1 : 2));
+      CHECK(kernel.most() <= threads);
+    }
 }
