@@ -140,6 +140,18 @@ TEST_CASE("raw files need a type and a shape that fit") {
   sh.refused("import r.bin x --type f8 --shape 99999999999999999999", "not a shape");
 }
 
+TEST_CASE("an option that is no number is refused with what is given and what is expected") {
+  shell sh;
+  std::ofstream(sh.folder / "r.bin") << "12345678";
+  sh.refused("picture x x.png --size 1.5", "--size: '1.5' is not a whole number from 0 to 4294967295");
+  sh.refused("picture x x.png --size -1", "--size: '-1' is not a whole number");
+  sh.refused("picture x x.png --size 4294967296", "--size: '4294967296' is not a whole number");
+  sh.refused("import x.npy x --nn two", "--nn: 'two' is not a whole number");
+  sh.refused("top -i often", "--interval: 'often' is not a number; write for instance 0.5");
+  sh.refused("import r.bin x --type f8 --shape 10x-1", "--shape: '10x-1' is not a shape");
+  sh.refused("truncate x --size 1.5", "--size: '1.5' is not a size");
+}
+
 TEST_CASE("what a .npy header says and we cannot store is refused with a remedy") {
   shell sh;
   const auto header = [](const std::string& descr, const std::string& order, const std::string& shape) {

@@ -10,6 +10,25 @@
 #include "storage/service/store_core.hpp"
 
 namespace ooc::tool {
+namespace {
+
+/// That an option of numbers was given one.  Boost's own texts do not say what is expected, and it takes -1 for a
+/// number without a sign.
+void check_number(const po::option& given, const po::value_semantic& expected) {
+  const auto holds = [&](auto number, const char* what) {
+    for (const std::string& text : given.value) {
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+      if (error != std::errc() || end != text.data() + text.size())
+        throw usage_mistake("--" + given.string_key + ": '" + text + "' is not " + what);
+    }
+  };
+  if (dynamic_cast<const po::typed_value<std::uint32_t>*>(&expected) != nullptr)
+    holds(std::uint32_t{}, "a whole number from 0 to 4294967295");
+  if (dynamic_cast<const po::typed_value<double>*>(&expected) != nullptr)
+    holds(double{}, "a number; write for instance 0.5");
+}
+
+}  // namespace
 
 command_line::command_line(const command& c) : command_(c), options_("Options") {
   options_.add_options()("store", po::value<std::string>()->value_name("URL"),
@@ -40,7 +59,10 @@ bool command_line::parse(const std::vector<std::string>& arguments) {
   all.add(options_).add(hidden_);
   // Options are written in full, so that a new one never changes what an old script means.
   const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
-  po::store(po::command_line_parser(arguments).options(all).positional(positions_).style(style).run(), values_);
+  const auto given = po::command_line_parser(arguments).options(all).positional(positions_).style(style).run();
+  for (const po::option& o : given.options)
+    if (const auto* const known = all.find_nothrow(o.string_key, false)) check_number(o, *known->semantic());
+  po::store(given, values_);
   if (has("help")) {
     std::cout << "Usage: ooc " << command_.usage << "\n" << command_.summary << "\n\n" << options_;
     return false;
