@@ -8,11 +8,11 @@
 #include <thread>
 
 #include "mpi/late_reads.hpp"
+#include "mpi/pinning_group.hpp"
 #include "mpi/ranks.hpp"
 #include "oocarray/ooc_array.hpp"
 #include "support/pauses.hpp"
 #include "support/test_arrays.hpp"
-#include "support/thread_group.hpp"
 
 using namespace ooc;
 using testing::all_ranks;
@@ -503,32 +503,12 @@ TEST_CASE("statistics are summed over the ranks, with what was invalidated and r
   CHECK(all.bytes_written == sizeof(double) * (g->size() > 1 ? 1 : 512));
 }
 
-namespace {
-
-/// The ranks of `g`, of which one may pin a block of an array while it is told of what the others wrote.
-struct pinning_group {
-  explicit pinning_group(const group_ptr& g)
-      : ranks(g), group(std::make_shared<testing::watched_rank>(*g, [this](std::string_view) {
-          if (array == nullptr || calls_before-- > 0) return;
-          pinned.emplace(std::as_const(*std::exchange(array, nullptr)).pin({{page}, {2 * page}}));
-        })) {}
-  ~pinning_group() { pinned.reset(); }
-
-  group_ptr ranks;
-  vector_of_doubles* array = nullptr;  ///< to be pinned
-  int calls_before = 0;                ///< in which it is not
-  std::optional<pin_guard<const double>> pinned;
-  group_ptr group;
-};
-
-}  // namespace
-
 TEST_CASE("what sync cannot forget, as it is pinned meanwhile, the next one forgets") {
   const group_ptr g = all_ranks();
   if (g->size() == 1) return;
   const bool halo = GENERATE(false, true);
   runtime rt(small());
-  pinning_group pinning(g);
+  testing::pinning_group<vector_of_doubles> pinning(g, {{page}, {2 * page}});
   vector_of_doubles a(rt, common_store(), "owed/a", create, {8 * page}, with(pinning.group));
   CHECK(std::as_const(a)[page] == 0);
   CHECK(std::as_const(a)[3 * page] == 0);
@@ -553,7 +533,7 @@ TEST_CASE("what write_all cannot forget, as it is pinned meanwhile, the next syn
   const group_ptr g = all_ranks();
   if (g->size() == 1) return;
   runtime rt(small());
-  pinning_group pinning(g);
+  testing::pinning_group<vector_of_doubles> pinning(g, {{page}, {2 * page}});
   vector_of_doubles a(rt, common_store(), "owed/a", create, {8 * page}, with(pinning.group));
   CHECK(std::as_const(a)[page] == 0);
   a.sync();

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "mpi/pinning_group.hpp"
 #include "mpi/ranks.hpp"
 #include "oocarray/commit.hpp"
 #include "oocarray/file.hpp"
@@ -154,5 +155,27 @@ TEST_CASE("where the deadline of a commit passes, nobody writes to its arrays un
   matrix a(rt, common_store(), "commits/a", open, {.group = g});
   CHECK(holds(a, 2));  // rank 0 has made it, late
   CHECK(a.last_commit()->number == 2);
+  g->barrier("all have looked");
+}
+
+TEST_CASE("what one rank cannot forget in a commit is an error of all, and nothing is committed") {
+  const group_ptr g = all_ranks(std::chrono::seconds(10));
+  if (g->size() == 1) return;
+  runtime rt(small());
+  testing::pinning_group<matrix> pinning(g, {{0, 0}, {1, columns}});
+  matrix a(rt, common_store(), "commits/a", create, {100, columns}, with(pinning.group));
+  CHECK(std::as_const(a)(0, 0) == 0);
+  a.sync();
+  write_part(a, 1);
+  if (g->rank() == g->size() - 1) {
+    pinning.calls_before = 1;  // it tells that it has come
+    pinning.array = &a;
+  }
+  CHECK_THAT(message_of<usage_error>([&] { commit({&a}); }),
+             Contains("rank " + std::to_string(g->size() - 1)) && Contains("pinned it during sync"));
+  pinning.pinned.reset();
+  CHECK(a.last_commit()->number == 0);
+  commit({&a});
+  CHECK(holds(a, 1));
   g->barrier("all have looked");
 }

@@ -1,6 +1,7 @@
 // resize() of arrays that several ranks use together.
 #include <catch2/catch.hpp>
 
+#include "mpi/pinning_group.hpp"
 #include "mpi/ranks.hpp"
 #include "oocarray/ooc_array.hpp"
 #include "support/test_arrays.hpp"
@@ -259,5 +260,27 @@ TEST_CASE("where the deadline of a resize passes, nobody writes to the array unt
   const matrix a(rt, common_store(), "resize/a", open_read_only, {.group = g});
   CHECK(a.extent(0) == 40);
   CHECK(wrong(a, 40, 1) == 0);
+  g->barrier("all have looked");
+}
+
+TEST_CASE("what one rank cannot forget in a resize is an error of all, and nothing is resized") {
+  const group_ptr g = all_ranks(std::chrono::seconds(10));
+  if (g->size() == 1) return;
+  runtime rt(small());
+  testing::pinning_group<matrix> pinning(g, {{0, 0}, {1, columns}});
+  matrix a(rt, common_store(), "resize/a", create, {100, columns}, with(pinning.group));
+  CHECK(std::as_const(a)(0, 0) == -7);
+  a.sync();
+  write_part(a, 1);
+  if (g->rank() == g->size() - 1) {
+    pinning.calls_before = 1;  // it tells that it has come
+    pinning.array = &a;
+  }
+  CHECK_THAT(message_of<usage_error>([&] { a.resize(40); }),
+             Contains("rank " + std::to_string(g->size() - 1)) && Contains("pinned it during sync"));
+  pinning.pinned.reset();
+  CHECK(a.extent(0) == 100);
+  a.resize(40);
+  CHECK(wrong(std::as_const(a), 40, 1) == 0);
   g->barrier("all have looked");
 }

@@ -79,7 +79,7 @@ void commit_arrays(std::span<shared_array* const> arrays, const std::map<std::st
   for (std::size_t r = 1; r < given.size(); ++r)
     if (given[r] != given.front())
       refuse(errc::invalid_request, call + ": rank " + std::to_string(r) + " gives other attributes than rank 0");
-  for (shared_array* a : arrays) write_exchange(*a).sync(durability::acknowledged);
+  for (shared_array* a : arrays) write_exchange(*a).sync_before(call);
   const bytes come_of_it = changed_by_rank_0(arrays, "files for " + call, std::string(storage::commit_doubt),
                                              [&] { return commit_files(arrays, attributes); });
   storage::unpacker told(come_of_it);

@@ -132,7 +132,7 @@ void change_file(shared_array& a, const std::string& call, shape extents, extent
 void resize_array(shared_array& a, shape extents, bool may_move) {
   const std::string call = "resize of '" + a.path() + "' to " + to_string(extents);
   a.group().together(call, [&] { return check_resizable(a, extents, may_move), process_group::bytes{}; });
-  write_exchange(a).sync(durability::acknowledged);
+  write_exchange(a).sync_before(call);
   const array_geometry was = a.geometry();
   if (std::ranges::equal(extents, was.extents())) return;
   change_file(a, call, extents, extents_change::blocks_at_the_edge, [&] {

@@ -41,6 +41,12 @@ void write_exchange::sync(durability d) {
   });
 }
 
+void write_exchange::sync_before(const std::string& change) {
+  if (!array_.grouped()) return sync(durability::acknowledged);
+  const notices told = exchange_writes("sync", std::vector<block_range>{{0, array_.segment().blocks()}});
+  array_.group().together("blocks for " + change, [&] { return take_in("sync", told), bytes{}; });
+}
+
 void write_exchange::sync_halo(std::size_t rows) {
   array_.local().check_open();
   if (!array_.grouped()) return;

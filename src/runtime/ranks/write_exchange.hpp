@@ -40,6 +40,9 @@ class write_exchange {
   /// As in array_ranks.
   void sync(durability d);
   void sync_halo(std::size_t rows);
+  /// A sync whose end all ranks wait for: what it could not forget on one of them, all throw, and nobody goes on to
+  /// change the file ("commit of 'a'").
+  void sync_before(const std::string& change);
   /// The rest of sync() for an array that closes, in the checking mode: nobody looks at it any
   /// more.
   void check_last();
