@@ -40,8 +40,8 @@ mode_t type_of(entry_kind kind) {
 
 timespec time_of(std::int64_t ns) {
   constexpr std::int64_t second = 1'000'000'000;
-  const std::int64_t whole = ns / second - (ns % second < 0 ? 1 : 0);
-  return {whole, ns - whole * second};
+  const std::int64_t whole = ns / second, rest = ns % second;
+  return rest < 0 ? timespec{whole - 1, rest + second} : timespec{whole, rest};
 }
 
 // 0 would be no time.  What is out of range becomes the nearest that is not.

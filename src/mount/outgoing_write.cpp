@@ -99,7 +99,7 @@ void outgoing_write::acknowledged(const failure& f) {
 
 void outgoing_write::store_after_cut() {
   try {
-    file_.learn_of_cut(sent_as_->meta.cuts);
+    file_.learn_of_cut(sent_as_->meta);
   } catch (...) {
     return ended_(error_number());
   }

@@ -93,7 +93,7 @@ void stored_file::require_writable() const {
                       "'" + bytes_.current()->meta.path + "' was opened for reading only");
 }
 
-failure stored_file::write_again(std::uint64_t stated, const request& r, const std::byte* memory) noexcept {
+failure stored_file::write_again(const storage::entry& stated, const request& r, const std::byte* memory) noexcept {
   try {
     bytes_.learn_of_cut(stated);
     return bytes_.write(r, memory);
@@ -115,11 +115,10 @@ std::shared_ptr<transfer> stored_file::start(const opened& f, placed_request r, 
   };
   // `self` is there until its traffic has ended, but no longer: who tells of the end must not be the one who closes the
   // file and the store.
-  const auto done = [ended, wanted, self = again ? this : nullptr, base = r.base,
-                     stated = f->meta.cuts](const failure& e) {
+  const auto done = [ended, wanted, self = again ? this : nullptr, base = r.base, sent_as = f](const failure& e) {
     if (self == nullptr || e.code != errc::cut_off) return ended(e);
     try {
-      std::thread([=] { ended(self->write_again(stated, *wanted, base)); }).detach();
+      std::thread([=] { ended(self->write_again(sent_as->meta, *wanted, base)); }).detach();
     } catch (const std::exception&) {  // there is no thread, or no memory for one
       ended(e);
     }
@@ -175,7 +174,7 @@ std::shared_ptr<transfer> stored_file::write_as_a_whole(std::span<const ooc_mpii
       if (e.code() != errc::cut_off) throw;
       // By somebody who has died before he could say so.
       turn.reset();
-      bytes_.learn_of_cut(f->meta.cuts);
+      bytes_.learn_of_cut(f->meta);
       continue;
     }
     if (f->meta.size < end) {

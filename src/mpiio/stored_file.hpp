@@ -95,7 +95,7 @@ class stored_file {
   void require_writable() const;
   std::shared_ptr<transfer> write_as_a_whole(std::span<const ooc_mpiio_extent> extents, std::uint64_t end);
   std::shared_ptr<transfer> start(const opened& f, placed_request r, access_kind kind, bool again = false);
-  failure write_again(std::uint64_t stated, const request& r, const std::byte* memory) noexcept;
+  failure write_again(const storage::entry& stated, const request& r, const std::byte* memory) noexcept;
 
   const storage::file_id id_;
   const bool writable_;

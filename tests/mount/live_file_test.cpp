@@ -357,12 +357,14 @@ TEST_CASE("zeros for many bytes wait for room on the way") {
   const auto file = std::make_shared<live_file>(store.core, jobs, id);
   file->open(true);
   node->add({.call = storage::io_kind::write, .hold = true});
-  std::thread asking([&] { CHECK(file->zero(0, 64 << 20) == 0); });
+  int answer = -1;
+  std::thread asking([&] { answer = file->zero(0, 64 << 20); });
   CHECK(soon([&] { return node->held() >= 17; }));
   CHECK(never_within(std::chrono::milliseconds(200), [&] { return node->held() > 17; }));
   node->clear();
   node->release();
   asking.join();
+  CHECK(answer == 0);
   CHECK(store.metadata->find(id).size == 64 << 20);
   file->close(true);
 }

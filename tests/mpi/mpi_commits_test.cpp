@@ -122,7 +122,7 @@ TEST_CASE("where the deadline of a commit passes, nobody writes to its arrays un
   if (all_ranks()->size() == 1) return;
   testing::faulty_store s;
   {
-    const group_ptr g = all_ranks(std::chrono::milliseconds(300));
+    const group_ptr g = all_ranks(std::chrono::seconds(2));
     runtime rt(small());
     matrix a(rt, s.handle, "commits/a", create, {100, columns}, with(g));
     matrix b(rt, s.handle, "commits/b", create, {60, columns}, with(g));
@@ -131,7 +131,7 @@ TEST_CASE("where the deadline of a commit passes, nobody writes to its arrays un
     commit({&a, &b});
     write_part(a, 2);
     write_part(b, 2);
-    if (g->rank() == 0) s.fail({.call = storage::io_kind::prepare, .delay = std::chrono::seconds(2)});
+    if (g->rank() == 0) s.fail({.call = storage::io_kind::prepare, .delay = std::chrono::seconds(5)});
     bool knows = false;  // as rank 0 may, where it does not hear in time that the others have given up
     try {
       commit({&a, &b});

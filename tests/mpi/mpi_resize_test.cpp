@@ -240,12 +240,12 @@ TEST_CASE("where the deadline of a resize passes, nobody writes to the array unt
   if (all_ranks()->size() == 1) return;
   testing::faulty_store s;
   {
-    const group_ptr g = all_ranks(std::chrono::milliseconds(300));
+    const group_ptr g = all_ranks(std::chrono::seconds(2));
     runtime rt(small());
     matrix a(rt, s.handle, "resize/a", create, {100, columns}, with(g));
     write_part(a, 1);
     a.sync();
-    if (g->rank() == 0) s.fail({.call = storage::io_kind::resize, .delay = std::chrono::seconds(2)});
+    if (g->rank() == 0) s.fail({.call = storage::io_kind::resize, .delay = std::chrono::seconds(5)});
     CHECK_THROWS_AS(a.resize(40), io_error);
     s.clear();
     const std::string text = message_of<io_error>([&] {

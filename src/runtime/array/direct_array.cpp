@@ -9,6 +9,7 @@ namespace {
 
 /// Where in the file elements in row-major order begin, one after the other; none: they lie in another order.
 std::optional<std::uint64_t> begin_of_run(const array_geometry& g) {
+  if (!g.file_tile().empty()) return std::nullopt;  // a request for each tile
   const request all = g.packed_request(g.whole());
   if (all.entries().size() != 1 || all.entries().front().depth != 0) return std::nullopt;
   return all.entries().front().file_offset;

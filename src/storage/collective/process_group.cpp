@@ -27,8 +27,10 @@ std::string outcome_of(const std::function<process_group::bytes()>& f) {
     wire::write_failure(e, *m.mutable_failure());
     m.set_integrity(dynamic_cast<const integrity_error*>(&e) != nullptr);
     m.set_out_of_memory(dynamic_cast<const std::bad_alloc*>(&e) != nullptr);
+#ifdef __GLIBCXX__
   } catch (const abi::__forced_unwind&) {
-    throw;         // the thread is cancelled
+    throw;  // the thread is cancelled
+#endif
   } catch (...) {  // the others must not wait for this rank
     wire::write_failure(failure{std::make_error_code(std::errc::io_error), "what was thrown is no std::exception"},
                         *m.mutable_failure());

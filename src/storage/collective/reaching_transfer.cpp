@@ -43,7 +43,7 @@ void transfer_reaching(const collective_transfer& t, const joint_request& all, g
     if (grows)
       t.group.together("growth for " + t.call, [&] {
         if (t.group.rank() != 0) return process_group::bytes{};
-        if (cut) file.learn_of_cut(f->meta.cuts);
+        if (cut) file.learn_of_cut(f->meta);
         if (anew) file.forget_size();  // it is shorter than this rank has seen it
         (void)file.grown_to(end);
         return process_group::bytes{};

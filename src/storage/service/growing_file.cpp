@@ -174,14 +174,15 @@ failure growing_file::write(const request& r, const std::byte* memory) {
     const snapshot f = grown_to(r.file_end());
     const failure e = f->file->write(r, memory);
     if (e.code != errc::cut_off) return e;
-    learn_of_cut(f->meta.cuts);
+    learn_of_cut(f->meta);
   }
 }
 
-void growing_file::learn_of_cut(std::uint64_t stated) {
+void growing_file::learn_of_cut(const entry& stated) {
   const lock_guard growing(growing_);
-  // Another thread may have learned of it.
-  if (const snapshot f = current(); f->meta.cuts <= stated) (void)changed(f, after_cut(*store_, *f));
+  // Another thread may have learned of it, or of a move, after which cuts are counted anew.
+  if (const snapshot f = current(); stored_end(0, f->meta).state() <= stored_end(0, stated).state())
+    (void)changed(f, after_cut(*store_, *f));
 }
 
 bool growing_file::leave() {

@@ -95,8 +95,8 @@ class growing_file {
   /// Returns when the bytes are acknowledged.  The file grows, and a write that another program's cut was in the way of
   /// is made again.
   failure write(const request& r, const std::byte* memory);
-  /// After a write that stated so many cuts (opened_file::meta) was refused with errc::cut_off.
-  void learn_of_cut(std::uint64_t stated);
+  /// After a write that stated the cuts of this entry (opened_file::meta) was refused with errc::cut_off.
+  void learn_of_cut(const entry& stated);
 
   /// Gives the claim up.  True: there was one, and what is reserved past the end is to be given back.
   bool leave();

@@ -48,7 +48,7 @@ stored_end store_in_room(growing_file& f, std::uint64_t at, const std::string& t
     const failure e = as->file->write(run(at, text.size()), bytes_of(text));
     if (!e) return {at + text.size(), as->meta};
     REQUIRE(e.code == errc::cut_off);
-    f.learn_of_cut(as->meta.cuts);
+    f.learn_of_cut(as->meta);
   }
 }
 
