@@ -49,11 +49,20 @@ void requests_in_flight::end(std::uint64_t id) {
   for (const auto& f : over) f();
 }
 
+void requests_in_flight::only_waits(std::uint64_t id) {
+  const lock_guard lock(mutex_);
+  if (const auto r = active_.find(id); r != active_.end()) r->second.only_waits = true;
+}
+
 void requests_in_flight::no_more() {
   std::vector<std::function<void()>> over;
+  std::vector<servers::fair_share::claim> memory;  // goes without the mutex
   {
     const lock_guard lock(mutex_);
     ended_ = true;
+    for (auto& [id, r] : active_)
+      if (r.only_waits) memory.push_back(std::move(r.memory));
+    std::erase_if(active_, [](const auto& r) { return r.second.only_waits; });
     if (active_.empty()) over = std::exchange(over_, {});
   }
   for (const auto& f : over) f();

@@ -34,8 +34,10 @@ class requests_in_flight {
   /// Its last frame is about to be sent: the client is not told of it any more.
   void answered(std::uint64_t id);
   void end(std::uint64_t id) OOC_EXCLUDES(mutex_);
+  /// It only waits for other connections to be over, which may wait for this one.
+  void only_waits(std::uint64_t id);
 
-  /// No request begins any more: the connection is over with the last of them.
+  /// No request begins any more: the connection is over with the last of them that does not only wait.
   void no_more() OOC_EXCLUDES(mutex_);
   /// Calls `done` when the connection is over; at once if it is.
   void when_over(std::function<void()> done) OOC_EXCLUDES(mutex_);
@@ -53,6 +55,7 @@ class requests_in_flight {
     clock::time_point spoken;  // of it, last
     bool coming = false;
     bool answered = false;
+    bool only_waits = false;
     servers::fair_share::claim memory;
   };
 

@@ -199,6 +199,7 @@ void session::start_other(const frame_header& h) {
 void session::start_fence(std::uint64_t id, const std::vector<std::uint64_t>& connections) {
   if (std::find(connections.begin(), connections.end(), client().connection) != connections.end())
     return with_->reply(id, {errc::invalid_request, "a fence that names its own connection"});
+  with_->active().only_waits(id);  // nobody asks for its answer once this connection has ended
   with_->host().fence(client().client, connections, [with = with_, id] { with->reply(id, {}); });
 }
 

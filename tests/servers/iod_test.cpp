@@ -92,6 +92,34 @@ TEST_CASE("a connection that has been welcomed is fenced, however soon") {
   }
 }
 
+TEST_CASE("connections that fence each other all end") {
+  iod::requests_in_flight active;
+  bool over = false;
+  active.begin(1, {});
+  active.only_waits(1);
+  active.begin(2, {});
+  active.when_over([&] { over = true; });
+  active.no_more();
+  CHECK_FALSE(over);
+  active.end(2);
+  CHECK(over);
+  active.end(1);  // the others are over too, at last
+
+  node_with_server s;
+  const std::string address = s.iod.addresses().front();
+  wire::frame_header h;
+  h.kind = wire::frame_kind::fence;
+  h.id = 1;
+  for (int i = 0; i < 200; ++i) {
+    const auto client = wire::random_client_id();
+    const file_descriptor first = welcomed(address, wire::server_role::io, test_uuid, client, 1);
+    const file_descriptor second = welcomed(address, wire::server_role::io, test_uuid, client, 2);
+    (void)send_all(first, wire::encode_frame(h, wire::encode_fence({2})));
+    (void)send_all(second, wire::encode_frame(h, wire::encode_fence({1})));
+  }
+  REQUIRE(soon([&] { return s.iod.server().connections() == 0; }));
+}
+
 TEST_CASE("a request of many parts arrives whole, through several addresses too") {
   temporary_folder place;
   const std::string unix_address = "unix:" + (place.path() / "iod").string();
