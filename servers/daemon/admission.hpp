@@ -14,6 +14,7 @@
 
 #include "daemon/fair_share.hpp"
 #include "storage/wire/frame_stream.hpp"
+#include "storage/wire/greeting.hpp"
 #include "storage/wire/handshake.hpp"
 
 namespace ooc::servers {
@@ -23,9 +24,9 @@ namespace ooc::servers {
 /// of the peer, as nothing better is known.  Within that, the client process of the handshake.
 client_number number_of(const wire::stream_socket& s, const wire::hello_info& peer, bool keyed);
 
-/// Over a Unix socket the kernel knows who is there, and only root may act for others.  Throws connection_error
-/// where `claimed` is somebody else.
-void check_user(const wire::stream_socket& s, storage::credentials claimed);
+/// Over a Unix socket the kernel knows who is there and in which groups, and only root may act for others; the key
+/// that a peer has proven vouches for its group.  Throws connection_refused where the peer says otherwise.
+void check_user(const wire::stream_socket& s, const wire::greeted_peer& peer);
 
 /// A client may be dropped for another one when it has asked nothing for so long.
 inline constexpr std::chrono::seconds idle_limit{5};

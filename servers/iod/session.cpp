@@ -68,7 +68,7 @@ asio::awaitable<void> session::shake_hands() {
   const wire::server_info me = with_->host().who_am_i();
   // A client that has the welcome may lose the connection, and fence it, before this thread goes on.
   const std::function<void(const wire::greeted_peer&)> let_in = [&](const wire::greeted_peer& peer) {
-    servers::check_user(*socket_, peer.says.who);
+    servers::check_user(*socket_, peer);
     const auto number = servers::number_of(*socket_, peer.says, key != nullptr);
     with_->set_who(peer, number);
     place_ = servers::welcome_to(*with_->host().places(), number);

@@ -102,7 +102,7 @@ asio::awaitable<void> session::shake_hands() {
     client_ = peer.says;
     holder_ = wire::mark_of(peer.identity);
     identity_ = peer.identity;
-    servers::check_user(*socket_, client_.who);
+    servers::check_user(*socket_, peer);
     who_ = servers::number_of(*socket_, client_, host_.key() != nullptr);
     place_ = host_.welcome(*this);
     welcomed_ = true;

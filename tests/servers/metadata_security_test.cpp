@@ -5,6 +5,7 @@
 #include "storage/wire/metadata_messages.hpp"
 #include "support/cluster_fixture.hpp"
 #include "support/name_space.hpp"
+#include "support/other_user.hpp"
 #include "support/random_seed.hpp"
 #include "support/raw_connection.hpp"
 
@@ -57,6 +58,28 @@ TEST_CASE("a keyed server serves holders of its key only, and its log says whom 
   o.client.key = nullptr;
   CHECK(says(refusal([&] { remote_metadata m(o); }), "OOC_KEY"));
   CHECK(servers.metad().logged("wrong cluster key"));
+}
+
+TEST_CASE("a program that claims to be another user over a Unix socket is told why it is refused") {
+  if (!can_be_others()) return;
+  temporary_folder place;
+  std::filesystem::permissions(place.path(), std::filesystem::perms::others_exec, std::filesystem::perm_options::add);
+  const std::string address = "unix:" + (place / "metad").string();
+  const auto open_as = [address](storage::credentials who) {
+    return [address, who] {
+      storage::remote_metadata_options o;
+      o.address = address;
+      o.client.id = wire::random_client_id();
+      o.client.who = who;
+      o.deadline = 20s;
+      return refusal([&] { remote_metadata m(o); });
+    };
+  };
+  other_user program(stranger, stranger, {}, {open_as({stranger, stranger}), open_as({0, 0}), open_as({stranger, 0})});
+  const cluster servers({.metad = {"--listen", address}});
+  CHECK(program.run(0).empty());
+  CHECK_THAT(program.run(1), Catch::Contains("only root acts for others"));
+  CHECK_THAT(program.run(2), Catch::Contains("claims to be in group 0"));
 }
 
 TEST_CASE("a client that holds a key refuses an impostor without one, also on its own machine") {

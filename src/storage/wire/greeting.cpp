@@ -100,8 +100,12 @@ asio::awaitable<void> greet(greeted_connection c, const server_info& me, const k
   }
   server_handshake hands(me, std::move(proof));
   const frame_header h = co_await c.reader.next();
-  const handshake_step welcome = hands.welcome(h, c.reader.body());
-  if (!welcome.refused) let_in({hands.peer(), hands.identity()});
+  handshake_step welcome = hands.welcome(h, c.reader.body());
+  try {
+    if (!welcome.refused) let_in({hands.peer(), hands.identity()});
+  } catch (const connection_refused& e) {
+    welcome = not_welcome({e.code(), e.what()});
+  }
   take(welcome, c.sender);
   leave(c, session, me.frames);
 }

@@ -30,7 +30,7 @@ struct greeted_peer {
 /// Keys that a server refuses; empty: none.
 using revocations_ptr = std::shared_ptr<const revocations>;
 /// Runs the accepting side.  `let_in` is called before the peer learns that it is let in: who sees the welcome can
-/// count on what that has noted.
+/// count on what that has noted.  The peer is told of a connection_refused that it throws.
 boost::asio::awaitable<void> greet(greeted_connection c, const server_info& me, const key_ptr& key,
                                    revocations_ptr revoked, std::function<void(const greeted_peer&)> let_in);
 

@@ -181,8 +181,10 @@ failure server_handshake::user_fault() const {
   return {};
 }
 
+handshake_step not_welcome(const failure& why) { return refuse(frame_kind::welcome, why.code.value(), why.what); }
+
 handshake_step no_key_here() {
-  return refuse(frame_kind::welcome, EACCES, "this server has no cluster key, and the client wants one proven");
+  return not_welcome(failed(EACCES, "this server has no cluster key, and the client wants one proven"));
 }
 
 }  // namespace ooc::wire

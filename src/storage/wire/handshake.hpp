@@ -108,6 +108,8 @@ class server_handshake {
   hello_info peer_;
 };
 
+/// The refusal of a peer whose hello could be read, by a system error.
+handshake_step not_welcome(const failure& why);
 /// The answer of a server without a key to a peer that begins with TLS: it cannot prove anything.
 handshake_step no_key_here();
 
