@@ -12,6 +12,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <unordered_set>
 
 #include "daemon/admission.hpp"
 #include "daemon/clock.hpp"
@@ -122,13 +123,12 @@ std::size_t iod_server::connections() const {
 
 void iod_server::fence(const wire::client_id& client, const std::vector<std::uint64_t>& connections,
                        std::function<void()> done) {
+  const std::unordered_set<std::uint64_t> named(connections.begin(), connections.end());
   std::vector<std::shared_ptr<session>> lost;
   {
     const lock_guard lock(mutex_);
     for (const auto& s : sessions_)
-      if (s->welcomed() && s->client().client == client &&
-          std::find(connections.begin(), connections.end(), s->client().connection) != connections.end())
-        lost.push_back(s);
+      if (s->welcomed() && s->client().client == client && named.contains(s->client().connection)) lost.push_back(s);
   }
   if (lost.empty()) return done();
   const auto missing = std::make_shared<std::atomic<std::size_t>>(lost.size());

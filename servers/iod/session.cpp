@@ -26,6 +26,15 @@ namespace {
 constexpr std::uint32_t max_payload = storage::io_part::max_bytes + (1 << 16);
 constexpr auto handshake_limit = 10s;
 
+failure too_long(storage::io_kind kind, std::size_t bytes) {
+  return {std::make_error_code(std::errc::message_size),
+          "the answer has " + std::to_string(bytes) + " bytes, and a message at most " +
+              std::to_string(wire::max_answer_body) +
+              (kind == storage::io_kind::list ? ": the node has too many stripe objects to be listed; with more nodes "
+                                                "(`ooc up --nodes +N`, `ooc restripe`) each has fewer"
+                                              : ": ask about a smaller file, or copy the whole of this one")};
+}
+
 }  // namespace
 
 session::session(session_host& host, std::shared_ptr<wire::stream_socket> socket, std::chrono::milliseconds window)
@@ -224,7 +233,8 @@ void session::start_call(std::uint64_t id, const wire::served_call& c) {
   call.kind = c.call;
   call.answer = std::make_shared<storage::node_answer>();
   with_->node()->answer(call, [with = with_, id, kind = call.kind, told = call.answer](const failure& f) {
-    with->reply(id, f, wire::encode_answer(kind, *told));
+    const std::string body = wire::encode_answer(kind, *told);
+    with->reply(id, f || body.size() <= wire::max_answer_body ? f : too_long(kind, body.size()), body);
   });
 }
 

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cerrno>
 #include <cstring>
+#include <string>
 
 #include "storage/base/invariants.hpp"
+#include "storage/base/refuse.hpp"
 
 namespace ooc::metad {
 
@@ -26,7 +29,7 @@ bool exclude(lease_kind one, lease_kind other) {
 
 }  // namespace
 
-lease_table::lease_table(storage::sqlite::connection& database) : connection_(database) {
+lease_table::lease_table(storage::sqlite::connection& database, std::size_t most) : connection_(database), most_(most) {
   connection_.execute(
       "CREATE TABLE IF NOT EXISTS lease (client BLOB NOT NULL, number INTEGER NOT NULL,"
       " file INTEGER NOT NULL, kind INTEGER NOT NULL, PRIMARY KEY (client, number)) WITHOUT ROWID");
@@ -65,9 +68,14 @@ std::vector<client_key> lease_table::in_the_way(file_id file, lease_kind kind) c
 
 bool lease_table::take(const client_key& client, std::uint64_t number, file_id file, lease_kind kind) {
   const invariants_hold at_end(*this);
-  if (const auto mine = leases_.find(client); mine != leases_.end())
+  if (const auto mine = leases_.find(client); mine != leases_.end()) {
     if (const auto l = mine->second.find(number); l != mine->second.end())
       return l->second.file == file && l->second.kind == kind;
+    if (mine->second.size() >= most_)
+      refuse(EMFILE, "this client holds " + std::to_string(most_) +
+                         " claims and locks of files, the most that one may have: close files, or open them "
+                         "in several programs");
+  }
   if (is_held_against(file, kind)) return false;
   run(connection_, "INSERT INTO lease VALUES (?, ?, ?, ?)", blob_of(client), number, file, static_cast<int>(kind));
   remember(client, number, {file, kind});

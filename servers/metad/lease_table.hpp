@@ -21,11 +21,11 @@ using wire::lease_kind;
 
 class lease_table {
  public:
-  /// Has tables of its own in the database of the name space.
-  explicit lease_table(storage::sqlite::connection& database);
+  /// Has tables of its own in the database of the name space.  `most`: leases of one client.
+  explicit lease_table(storage::sqlite::connection& database, std::size_t most = 1 << 16);
 
   /// True where the client now has the lease with this number of its own, or had it already; false
-  /// where another lease is in the way.
+  /// where another lease is in the way.  Throws usage_error (EMFILE) where it has too many.
   bool take(const client_key& client, std::uint64_t number, file_id file, lease_kind kind);
   /// `unsettled`: what its holder has sent under a lease of the size may still be on its way to the nodes.
   void drop(const client_key& client, std::uint64_t number, bool unsettled = false);
@@ -55,6 +55,7 @@ class lease_table {
   void remember(const client_key& client, std::uint64_t number, const lease& l);
 
   storage::sqlite::connection& connection_;
+  const std::size_t most_;
   std::map<client_key, std::map<std::uint64_t, lease>> leases_;
   std::multimap<file_id, lease_kind> held_;
 };

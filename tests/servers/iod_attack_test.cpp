@@ -61,7 +61,59 @@ struct attacked_server {
   running_iod iod;
 };
 
+/// A node with so many stripe objects.
+class crowded_node final : public storage::served_node, public std::enable_shared_from_this<crowded_node> {
+ public:
+  explicit crowded_node(std::size_t objects) : objects_(objects) {}
+
+  void answer(storage::node_call call, storage::completion done) override {
+    for (std::size_t i = 0; i < objects_; ++i) call.answer->ids.push_back((file_id{1} << 40) + i);
+    done({});
+  }
+  std::string name() const override { return "crowded"; }
+  io_stats stats() const override { return {}; }
+  std::uint64_t staging_bytes() const override { return 0; }
+  std::shared_ptr<storage::served_node> on_behalf_of(storage::request_origin) override { return shared_from_this(); }
+  load present_load() const override { return {}; }
+  void read_part(shape_ptr, std::uint32_t, storage::io_part, std::byte*, std::uint32_t*, storage::checking,
+                 storage::completion) override {}
+  bool read_inline(const file_shape&, std::uint32_t, const storage::io_part&, std::byte*, std::uint32_t*) override {
+    return false;
+  }
+  void set_store(const std::string&) override {}
+  void write_part(shape_ptr, std::uint32_t, storage::io_part, const std::byte*, const std::uint32_t*,
+                  storage::completion) override {}
+
+ private:
+  const std::size_t objects_;
+};
+
 }  // namespace
+
+TEST_CASE("an answer that is longer than a message may be is refused, and the connection goes on") {
+  const test_signer signer;
+  temporary_folder folder;
+  running_iod iod(signer, folder.path(), {"127.0.0.1:0"}, {}, std::make_shared<crowded_node>(3'000'000));
+  const auto node = open_remote_node(client_options(iod.addresses(), 5s));
+  const failure f = list(*node).first;
+  CHECK(f.code == std::errc::message_size);
+  CHECK_THAT(f.what, Catch::Contains("at most 16777216") && Catch::Contains("ooc restripe"));
+}
+
+TEST_CASE("a fence that names more connections than a client can have lost is refused") {
+  attacked_server s;
+  const file_descriptor attacker = s.attacker();
+  wire::frame_header h;
+  h.kind = wire::frame_kind::fence;
+  for (const std::size_t named : {wire::max_fenced, wire::max_fenced + 1}) {
+    h.id = named;
+    REQUIRE(send_all(attacker, wire::encode_frame(h, wire::encode_fence(std::vector<std::uint64_t>(named, 7)))));
+    received_frame answer;
+    do REQUIRE(receive(attacker, answer));
+    while (!answer.header.has(wire::frame_header::last));
+    CHECK(answer.header.has(wire::frame_header::failed) == (named > wire::max_fenced));
+  }
+}
 
 TEST_CASE("verifications leave threads to others, and end with their connection") {
   attacked_server s;

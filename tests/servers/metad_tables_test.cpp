@@ -72,6 +72,18 @@ TEST_CASE("leases of one file exclude each other by their kinds, those of two fi
   CHECK(leases->in_the_way(10, lease_kind::size) == clients{other});
 }
 
+TEST_CASE("a client that has the most leases that one may have is told so, and others get theirs") {
+  const stored<lease_table> with;
+  lease_table leases(*with.connection, 2);
+  CHECK(leases.take(one, 1, 10, lease_kind::shared_writer));
+  CHECK(leases.take(one, 2, 11, lease_kind::shared_writer));
+  CHECK_THROWS_WITH(leases.take(one, 3, 12, lease_kind::shared_writer), Catch::Contains("holds 2 claims"));
+  CHECK(leases.take(one, 2, 11, lease_kind::shared_writer));  // it has that
+  CHECK(leases.take(other, 1, 12, lease_kind::shared_writer));
+  leases.drop(one, 1);
+  CHECK(leases.take(one, 3, 12, lease_kind::shared_writer));
+}
+
 TEST_CASE("a lease that is taken again is the same one, and its number means no other") {
   stored<lease_table> leases;
   for (int i = 0; i < 2; ++i) CHECK(leases->take(one, 1, 10, lease_kind::exclusive_writer));

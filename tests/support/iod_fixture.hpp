@@ -58,10 +58,11 @@ inline shape_ptr granted(const test_signer& signer, file_id id, std::uint64_t si
 class running_iod {
  public:
   explicit running_iod(const test_signer& signer, const std::filesystem::path& folder,
-                       std::vector<std::string> listen = {"127.0.0.1:0"}, iod::iod_options options = {}) {
+                       std::vector<std::string> listen = {"127.0.0.1:0"}, iod::iod_options options = {},
+                       std::shared_ptr<storage::served_node> node = {}) {
     options.folder = folder;
     options.listen = std::move(listen);
-    server_ = std::make_unique<iod::iod_server>(context_, options);
+    server_ = std::make_unique<iod::iod_server>(context_, options, std::move(node));
     server_->set_store(test_uuid, signer.public_key());
     server_->start();
     for (int i = 0; i < 2; ++i) threads_.emplace_back([this] { context_.run(); });

@@ -9,6 +9,7 @@
 #include "storage/layout/io_part.hpp"
 #include "storage/wire/address.hpp"
 #include "storage/wire/greeting.hpp"
+#include "storage/wire/messages.hpp"
 
 namespace ooc::storage {
 
@@ -91,7 +92,7 @@ asio::awaitable<void> io_connection::run() {
       const std::uint32_t number = owner_.next_connection();
       co_await shake_hands(reader, number);
       connecting_since_ = steady_clock::time_point::max();
-      reader.set_limits({16 << 20, static_cast<std::uint32_t>(io_part::max_bytes + (1 << 16))});
+      reader.set_limits({wire::max_answer_body, static_cast<std::uint32_t>(io_part::max_bytes + (1 << 16))});
       was_up = true;
       owner_.connection_up(index_, number, sender_, wire::on_this_host(*socket_));
       for (;;) {

@@ -10,6 +10,7 @@
 #include "storage/client/outage.hpp"
 #include "storage/wire/address.hpp"
 #include "storage/wire/greeting.hpp"
+#include "storage/wire/messages.hpp"
 
 namespace ooc::storage {
 
@@ -19,7 +20,7 @@ using wire::frame_kind;
 
 namespace {
 
-constexpr wire::frame_limits answer_limits{.body = 16 << 20, .payload = 0};
+constexpr wire::frame_limits answer_limits{.body = wire::max_answer_body, .payload = 0};
 
 [[noreturn]] void lose(int error, const std::string& why) {
   throw wire::connection_error({error, std::generic_category()}, why);

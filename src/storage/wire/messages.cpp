@@ -235,6 +235,8 @@ std::string encode_fence(const std::vector<std::uint64_t>& connections) {
 
 std::vector<std::uint64_t> decode_fence(std::string_view body) {
   const auto m = parse<pb::Fence>(body);
+  if (static_cast<std::size_t>(m.connections_size()) > max_fenced)
+    malformed_message("a fence of more than " + std::to_string(max_fenced) + " connections");
   return {m.connections().begin(), m.connections().end()};
 }
 

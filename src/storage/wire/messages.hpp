@@ -64,6 +64,11 @@ std::vector<storage::region> regions_of(const io_request& r);
 /// The same; false where they take more than `steps`.
 bool regions_within(const io_request& r, std::uint64_t steps, std::vector<storage::region>& regions);
 
+/// Bytes of the body of an answer.
+inline constexpr std::uint32_t max_answer_body = 16 << 20;
+/// Connections that one fence names.
+inline constexpr std::size_t max_fenced = 1 << 16;
+
 /// `r.capability` is not looked at: the capability is that of the file.
 std::string encode(const io_request& r);
 /// Throws usage_error (errc::invalid_request).
