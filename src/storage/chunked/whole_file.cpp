@@ -59,6 +59,8 @@ std::error_code write_whole_file(const std::string& path, const std::function<st
   }
   if (e) return e;
   e = write(file.get());
+  // What is durable already stays so: some file systems give a name to a file whose bytes are not there yet.
+  if (!e && ::access(path.c_str(), F_OK) == 0 && ::fdatasync(file.get()) != 0) e = last_error();
   // File systems of other machines write when a file is closed, and say whether they could.
   if (!e && ::close(::dup(file.get())) != 0) e = last_error();
   if (!e && ::rename(passing.c_str(), path.c_str()) != 0) e = last_error();

@@ -12,7 +12,8 @@
 namespace ooc::storage {
 
 /// The file has these bytes when this returns, in a new file that takes the name; folders above it are made where they
-/// are missing.  On failure the file is as it was.  The bytes are durable when the file system has been synced.
+/// are missing.  On failure the file is as it was.  The bytes are durable when the file system has been synced; until
+/// then a crash of the machine leaves these or those that were there before.
 ///
 /// What is being written lies beside it under a name of its own, ".NAME.oocarray", with a lock: of several writers one
 /// waits for the other, and what one left that died is written over.
