@@ -10,6 +10,9 @@
 #include <vector>
 
 #include "oocarray/store.hpp"
+#include "storage/service/file_move.hpp"
+#include "storage/service/file_moves.hpp"
+#include "storage/service/generations.hpp"
 #include "support/random_seed.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -95,6 +98,28 @@ TEST_CASE("a file that another program makes longer is known to be longer once s
   CHECK(f->reaching(100)->meta.size == 200);
   f->make_room(100, false, growing_file::clock::duration::zero());
   CHECK(f->current()->meta.size == 200);
+}
+
+TEST_CASE("a file that was cut off and moved since is known as it is now") {
+  const shared_file file;
+  const auto f = file.opened(), other = file.opened();
+  (void)other->grown_to(5000);
+  other->resize(100);
+  CHECK(f->refreshed()->meta.cuts == 2);
+  auto& core = *file.here.core();
+  {
+    const auto alone = core.claim_unused(file.now(), "moved");
+    const auto size = lock_size(core, file.id);
+    const opened_file fenced = end_writes(core, file.now());
+    new_file next;
+    next.size = fenced.meta.size;
+    next.striping = {.sn = 1, .nn = 1, .sf = 4096};
+    take_over(core, core.make(".next", next), fenced.meta);
+  }
+  const auto moved = f->refreshed();
+  CHECK(moved->meta.id != file.id);
+  CHECK(moved->meta.cuts == 1);
+  CHECK(moved->meta.size == 100);
 }
 
 TEST_CASE("programs that write, make room, tell, cut off and leave agree with a file in memory") {
