@@ -118,6 +118,7 @@ TEST_CASE("a metadata server that runs with a key is not stopped for a start wit
   sh.ok("up" + options + key);
   write(sh.folder / "hosts", hosts + line("iod", "n1"));
   sh.refused("up" + options, "--key", "OOC_KEY=key");
+  sh.refused("up --forget-node 0" + options, "--key", "HOME=/nonexistent");
   CHECK(sh.run("ping ooc://" + address, "OOC_KEY=key").status == 0);
   sh.ok("up" + options + key);
   sh.ok("down" + options);

@@ -92,12 +92,14 @@ bool host_cluster::knows_fewer_nodes() const {
 /// Before the metadata server is stopped: it would not start again, on a host of several, without the key that it has.
 void host_cluster::require_key() const {
   asker who = asker::with_key(options_.key, options_.encrypt);
-  if (!options_.key.empty() || !who.client.key) return;
+  if (!options_.key.empty()) return;
   who.patience = 1s;
   try {
     (void)ask_cluster(servers_.front().addresses.front(), who);
-  } catch (const error&) {
-    return;  // it does not run, or has no key
+    if (!who.client.key) return;
+  } catch (const error& e) {
+    // It does not run, or has no key.
+    if (who.client.key || e.code() != std::errc::permission_denied) return;
   }
   throw usage_error(
       errc::invalid_request,
