@@ -431,7 +431,8 @@ TEST_CASE("servers on several hosts are started and stopped through a launcher")
   const std::string out = sh.ok("up" + options);
   CHECK(servers::last_line(out) == "ooc://" + address + "/");
   CHECK(contains(out, "n2: iod-1 started"));
-  CHECK(contents(sh.folder / "visited") == "head\nn1\nn2\n");
+  // It is new everywhere, and is then started.
+  CHECK(contents(sh.folder / "visited") == "head\nn1\nn2\nhead\nn1\nn2\n");
   CHECK(sh.run("ping ooc://" + address).status == 0);
   CHECK(contains(sh.ok("up" + options), "n1: iod-0 is running already"));
   const std::string stopped = sh.ok("down" + options);
@@ -445,9 +446,19 @@ TEST_CASE("servers on several hosts are started and stopped through a launcher")
   CHECK(partly.status == 1);
   CHECK(servers::last_line(partly.out) == "ooc://" + address + "/");
   CHECK(contains(partly.err, "iod 1"));
+  CHECK(contains(partly.out, "n1: iod-0 started"));
+  CHECK(contains(partly.out, "n2: iod-1 does not serve"));
   CHECK(contains(partly.err, "node 1 has its stripe objects in folder"));
   CHECK(contains(sh.run("up --forget-node 2" + options).err, "nodes 0 to 1"));
   CHECK(contains(sh.ok("up --forget-node 1" + options), "head: metad started"));
+  sh.ok("down" + options);
+
+  // The metadata are lost, or their disk is not mounted.
+  fs::rename(sh.folder / "head" / "metad", sh.folder / "head" / "kept");
+  sh.refused("up" + options, "iod-0 on n1 belongs to store");
+  CHECK_FALSE(fs::exists(sh.folder / "head" / "metad"));
+  fs::rename(sh.folder / "head" / "kept", sh.folder / "head" / "metad");
+  sh.ok("up" + options);
   sh.ok("down" + options);
 
   sh.refused("up --hosts nowhere", "nowhere");

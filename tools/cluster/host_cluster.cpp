@@ -1,9 +1,11 @@
 #include "cluster/host_cluster.hpp"
 
+#include <sstream>
 #include <thread>
 
 #include "cluster/background_server.hpp"
 #include "cluster/find_program.hpp"
+#include "cluster/folder_identity.hpp"
 #include "cluster/server_queries.hpp"
 #include "oocarray/error.hpp"
 
@@ -107,6 +109,27 @@ void host_cluster::require_key() const {
       "was started first");
 }
 
+std::string host_cluster::store_of(const host_server& s) const {
+  const std::string identity = s.folder + "/" + s.name + "/" + (s.name == "metad" ? metad_identity : iod_identity);
+  std::istringstream text(options_.how.run(s.host, {"sh", "-c", "cat \"$0\" 2>/dev/null || true", identity}));
+  return store_in(text);
+}
+
+/// A new name space would not know the files whose data lie on the other hosts.
+void host_cluster::require_metadata() const {
+  const host_server& metad = servers_.front();
+  if (!store_of(metad).empty()) return;
+  for (const host_server& s : servers_) {
+    if (&s == &metad) continue;
+    if (const std::string store = store_of(s); !store.empty())
+      throw usage_error(errc::not_a_store,
+                        metad.host + ": folder '" + metad.folder + "/metad' is missing or empty, but " + s.name +
+                            " on " + s.host + " belongs to store " + store +
+                            ": put it back (is its disk mounted?), from a copy if it is lost, or name other folders "
+                            "in the host file to make a new store");
+  }
+}
+
 std::set<std::string> host_cluster::retired(std::chrono::seconds patience) const {
   asker who = asker::with_key(options_.key, options_.encrypt);
   who.patience = 1s;
@@ -124,12 +147,26 @@ std::set<std::string> host_cluster::retired(std::chrono::seconds patience) const
   }
 }
 
+/// Not "started" of one that the metadata server refuses, or that has ended since.
+void host_cluster::say_what_serves(const std::vector<pulse>& pulses, started& done) const {
+  for (std::size_t i = 1; i < servers_.size(); ++i) {
+    bool asked = false, up = false;
+    for (const pulse& p : pulses) {
+      if (p.name != "iod " + servers_[i].name.substr(4)) continue;
+      asked = true;
+      up = up || p.up;
+    }
+    if (asked && !up) done.lines[i] = servers_[i].host + ": " + servers_[i].name + " does not serve";
+  }
+}
+
 host_cluster::started host_cluster::up(std::chrono::seconds patience, std::optional<unsigned> forget) {
   if (forget && *forget + 1 >= servers_.size())
     throw usage_error(errc::invalid_request, "--forget-node " + std::to_string(*forget) +
                                                  ": the store has nodes 0 to " + std::to_string(servers_.size() - 2));
   const auto deadline = steady_clock::now() + patience;
   started done;
+  require_metadata();
   if (forget || knows_fewer_nodes()) {
     require_key();
     (void)stop(servers_.front(), patience);
@@ -163,7 +200,10 @@ host_cluster::started host_cluster::up(std::chrono::seconds patience, std::optio
       if (!p.up && (refused || late)) done.missing.push_back(text);
       if (!p.up && !refused && missing.empty()) missing = text;
     }
-    if (missing.empty() || (late && any)) return done;
+    if (missing.empty() || (late && any)) {
+      say_what_serves(all, done);
+      return done;
+    }
     if (late)
       throw io_error::in_full(
           {ETIMEDOUT, std::generic_category()},

@@ -15,6 +15,7 @@
 
 #include "cluster/host_file.hpp"
 #include "cluster/launcher.hpp"
+#include "cluster/server_queries.hpp"
 
 namespace ooc::cluster {
 
@@ -47,6 +48,10 @@ class host_cluster {
   std::vector<std::string> arguments(const host_server& s) const;
   bool knows_fewer_nodes() const;
   void require_key() const;
+  void require_metadata() const;
+  /// The store that a server's folder belongs to, as its host says; empty: none yet.
+  std::string store_of(const host_server& s) const;
+  void say_what_serves(const std::vector<pulse>& pulses, started& done) const;
   /// Names of servers that nobody needs any more, as their nodes are retired; none where the metadata server does not
   /// say so within `patience`.
   std::set<std::string> retired(std::chrono::seconds patience) const;

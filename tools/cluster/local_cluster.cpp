@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "cluster/find_program.hpp"
+#include "cluster/folder_identity.hpp"
 #include "cluster/ports.hpp"
 #include "cluster/server_queries.hpp"
 #include "oocarray/error.hpp"
@@ -24,8 +25,6 @@ using storage::file_descriptor;
 namespace {
 
 constexpr const char* settings_file = "cluster.json";
-// The files by which the servers know their folders.
-constexpr const char *metad_identity = "oocarray-metadata", *iod_identity = "oocarray-iod";
 
 cluster_settings read_settings(std::istream& in) {
   const auto j = nlohmann::json::parse(in);
@@ -44,9 +43,7 @@ cluster_settings read_settings(std::istream& in) {
 /// The store that a server's folder belongs to, as the file `identity` says; empty: none yet.
 std::string store_of(const fs::path& identity) {
   std::ifstream in(identity);
-  for (std::string line; std::getline(in, line);)
-    if (line.starts_with("store ")) return line.substr(6, line.find(' ', 6) - 6);
-  return {};
+  return store_in(in);
 }
 
 void add_common(const cluster_settings& s, unsigned port, std::vector<std::string>& words) {
@@ -192,9 +189,13 @@ class bringing_up {
       for (const background_server& b : mine_) b.wait_stopped(steady_clock::now() + 10s);
       throw;
     }
-    local_cluster::started done{static_cast<unsigned>(mine_.size()), cluster_url(settings_), {}};
-    for (const std::string& why : given_up_)
-      if (!why.empty()) done.missing.push_back(why);
+    local_cluster::started done{0, cluster_url(settings_), {}};
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      if (!given_up_[i].empty())
+        done.missing.push_back(given_up_[i]);
+      else if (is_mine(i))
+        done.servers += 1;
+    }
     return done;
   }
 
@@ -279,10 +280,14 @@ class bringing_up {
     return all_up;
   }
 
+  bool is_mine(std::size_t i) const {
+    return std::any_of(mine_.begin(), mine_.end(), [&](const auto& m) { return m.name() == all_[i].name(); });
+  }
+
   void start(std::size_t i) {
     background_server& b = all_[i];
     if (b.running()) return;
-    if (std::any_of(mine_.begin(), mine_.end(), [&](const background_server& m) { return m.name() == b.name(); })) {
+    if (is_mine(i)) {
       give_up(i, {EIO, std::generic_category()}, b.ended());
       return;
     }

@@ -50,7 +50,7 @@ class local_cluster {
   void require_readable() const;
 
   struct started {
-    unsigned servers = 0;              ///< that did not run before
+    unsigned servers = 0;              ///< that serve now and did not run before
     std::string url;                   ///< of the store
     std::vector<std::string> missing;  ///< a line for each I/O server that does not serve, with the remedy
   };
