@@ -120,6 +120,30 @@ TEST_CASE("connections that fence each other all end") {
   REQUIRE(soon([&] { return s.iod.server().connections() == 0; }));
 }
 
+TEST_CASE("a server makes a stripe object again that went with the power for who says that its file is still there") {
+  const test_signer signer;
+  temporary_folder folder;
+  auto f = std::make_shared<file_shape>(*granted(signer, 1, 10'000));
+  f->generation = 1;
+  bytes back(10'000, std::byte{1});
+  const auto reading = [&](const shape_ptr& shape) {
+    const running_iod iod(signer, folder.path());
+    const auto node = open_remote_node(client_options(iod.addresses()));
+    return read(*node, shape, 0, request::contiguous(0, back.size()), back.data()).code;
+  };
+  {
+    const running_iod iod(signer, folder.path());
+    REQUIRE_FALSE(create(*open_remote_node(client_options(iod.addresses())), f));
+  }
+  for (const fs::path& file : node_folder(folder.path()).files(1)) fs::remove(file);
+  change_noted_boot(folder.path());
+  CHECK(reading(f) == std::errc::no_such_file_or_directory);
+  auto known = std::make_shared<file_shape>(*f);
+  known->still_there = true;
+  CHECK_FALSE(reading(known));
+  CHECK(back == bytes(10'000));
+}
+
 TEST_CASE("a request of many parts arrives whole, through several addresses too") {
   temporary_folder place;
   const std::string unix_address = "unix:" + (place.path() / "iod").string();

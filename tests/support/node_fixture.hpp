@@ -182,4 +182,14 @@ inline void change_boot(const fs::path& folder, file_id id) {
   if (sums.write_header(h) != 0) throw std::runtime_error("cannot write the header");
 }
 
+/// The node's notes of what this boot has made late become notes of one that has ended.
+inline void change_noted_boot(const fs::path& folder) {
+  const fs::path file = folder / "oocarray-unsynced";
+  std::ifstream in(file);
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  const auto at = text.find("boot ") + 5;
+  text.replace(at, 32, std::string(32, '1'));
+  std::ofstream(file) << text;
+}
+
 }  // namespace ooc::testing

@@ -85,6 +85,8 @@ struct file_shape {
   /// The number of the last commit that the metadata knew when the file was looked up; 0: as it was made.
   std::uint64_t commit = 0;
   bool at_commit = false;  ///< read: what that commit has
+  /// read: the metadata still have the file, and a stripe object that is not there went with the power if it may have.
+  bool still_there = false;
   /// Owner, group and mode of the stripe objects of an embedded node in the file system; those of a server belong to
   /// the server alone.
   file_permissions permissions;

@@ -105,7 +105,9 @@ bool node_operations::begin(operation& op) {
   const std::uint64_t chunks = op.kind == io_kind::resize ? 0 : places_of_file(op);
   int e = cache_.get(identity(op), op.target, why, to_write, chunks);
   const std::uint64_t known = op.kind == io_kind::advance ? f.generation - 1 : f.generation;
-  if ((e == ENOENT || e == EBADMSG) && may_have_lost(op, known)) {
+  // Of one that is read nobody knows whether it has been removed, unless the reader has asked.
+  const bool may_be_made = e == EBADMSG || (e == ENOENT && (op.kind != io_kind::read || f.still_there));
+  if (may_be_made && may_have_lost(op, known)) {
     op.result = make_again(op, known);
     if (op.result) return false;
     e = cache_.get(identity(op), op.target, why, to_write, chunks);

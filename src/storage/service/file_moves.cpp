@@ -27,7 +27,7 @@ moved_file::moved_file(const entry& e) : id_(e.id), at_commit_(e.at_commit) {
 std::shared_ptr<const striped_file> moved_file::place_in(const store_core& store) const {
   try {
     entry now = store.metadata().find(id_, at_commit_);
-    if (now.id == id_) return nullptr;
+    if (now.id == id_ && (now.generation != 1 || now.commit)) return nullptr;
     if (now.commit) now.commit->number = commit_;  // who reads a commit stays with it
     return store.opened(std::move(now)).file;
   } catch (const std::exception&) {

@@ -26,7 +26,8 @@ void take_over(store_core& store, const opened_file& made, const entry& of);
 class moved_file {
  public:
   explicit moved_file(const entry& e);
-  /// Where it is now, as of the same commit; null where it has not been moved, or nobody can say.  Waits.
+  /// Where it is now, as of the same commit; where it was, if a loss of power may have taken stripe objects of it; null
+  /// where it has not been moved else, or nobody can say.  Waits.
   std::shared_ptr<const striped_file> place_in(const store_core& store) const;
 
  private:

@@ -150,12 +150,13 @@ class striped_file::moved_place {
   /// Null: as far as is known it is where it was.
   const striped_file* known() const noexcept { return known_.load(std::memory_order_acquire); }
 
-  static void look(std::shared_ptr<moved_place> self, std::function<void(const striped_file*)> found) {
+  /// `here`: the file that was open.
+  static void look(std::shared_ptr<moved_place> self, file_id here, std::function<void(const striped_file*)> found) {
     if (const striped_file* there = self->known()) return found(there);
     const finder& find = self->find_;
-    find([self = std::move(self), found = std::move(found)](std::shared_ptr<const striped_file> there) {
-      if (there) self->keep(std::move(there));
-      found(self->known());
+    find([self = std::move(self), here, found = std::move(found)](const std::shared_ptr<const striped_file>& there) {
+      if (there && there->shape().id != here) self->keep(there);
+      found(self->known() != nullptr ? self->known() : there.get());
     });
   }
 
@@ -198,11 +199,13 @@ striped_file::striped_file(shape_ptr shape, nodes all, std::uint64_t client, fin
       unpacked_(std::move(unpacked)) {}
 
 template <class Repeat>
-completion striped_file::looking_elsewhere(Repeat repeat, completion done) const {
-  return [moved = moved_, repeat = std::move(repeat), done = std::move(done)](const failure& f) {
+completion striped_file::looking_elsewhere(Repeat repeat, completion done, bool here_too) const {
+  return [moved = moved_, here = shape_->id, repeat = std::move(repeat), done = std::move(done),
+          here_too](const failure& f) {
     if (!may_have_moved(f)) return done(f);
-    moved_place::look(moved, [repeat, done, f](const striped_file* there) {
-      if (there)
+    const bool stays = here_too && f.code == std::errc::no_such_file_or_directory;
+    moved_place::look(moved, here, [repeat, done, f, here, stays](const striped_file* there) {
+      if (there && (stays || there->shape().id != here))
         repeat(*there, done);
       else
         done(f);
@@ -232,8 +235,13 @@ void striped_file::read(request_ptr r, std::byte* memory, completion done) const
   if (const striped_file* there = moved_->known()) return there->read(std::move(r), memory, std::move(done));
   read_here(r, memory,
             looking_elsewhere(
-                [r, memory](const striped_file& there, completion end) { there.read(r, memory, std::move(end)); },
-                std::move(done)));
+                [r, memory, shape = shape_](const striped_file& there, completion end) {
+                  if (there.shape().id != shape->id) return there.read(r, memory, std::move(end));
+                  auto known = std::make_shared<file_shape>(*shape);
+                  known->still_there = true;
+                  striped_file(std::move(known), there.all_, there.client_).read_here(r, memory, std::move(end));
+                },
+                std::move(done), true));
 }
 
 void striped_file::read_here(request_ptr r, std::byte* memory, completion done) const {

@@ -29,8 +29,8 @@ std::ptrdiff_t first_of_client(std::uint64_t number, std::size_t nodes);
 class striped_file {
  public:
   using nodes = std::vector<std::shared_ptr<io_service>>;
-  /// Looks, on a thread that may wait, where the file is now, and tells `found` its new place, or null where it has not
-  /// been moved, or nobody can say.
+  /// Looks, on a thread that may wait, where the file is now, and tells `found` its new place, the same one where a
+  /// loss of power may have taken stripe objects of it, or null where it has not been moved else, or nobody can say.
   using finder = std::function<void(std::function<void(std::shared_ptr<const striped_file>)> found)>;
 
   /// `all` are the I/O nodes of the store in order; the file uses `shape->striping.nn` of them.
@@ -111,9 +111,10 @@ class striped_file {
   void read_here(request_ptr r, std::byte* memory, completion done) const;
   void write_here(request_ptr r, const std::byte* memory, completion done) const;
   void sync_here(completion done) const;
-  /// `done` of a call that `repeat` makes once more where the file is now, if it fails here as it has been moved.
+  /// `done` of a call that `repeat` makes once more where the file is now, if it fails here as it has been moved;
+  /// `here_too`: also where it is still here, and has missed a stripe object.
   template <class Repeat>
-  completion looking_elsewhere(Repeat repeat, completion done) const;
+  completion looking_elsewhere(Repeat repeat, completion done, bool here_too = false) const;
 
   shape_ptr shape_;
   nodes all_;

@@ -79,7 +79,7 @@ void write_file(const file_shape& f, pb::File& file) {
   file.set_at_commit(f.at_commit);
 }
 
-storage::shape_ptr read_file(const pb::File& file) {
+std::shared_ptr<file_shape> read_file(const pb::File& file) {
   auto f = std::make_shared<file_shape>();
   f->id = file.id();
   f->striping = {file.sn(), file.nn(), file.sf()};
@@ -113,7 +113,7 @@ std::string encode(const io_request& r) {
   m.set_bytes(r.range.count);
   m.set_old_size(r.old_size);
   m.set_since(r.since);
-  m.set_lost(r.lost);
+  m.set_lost(r.lost || (r.kind == io_kind::read && r.file->still_there));
   m.set_copies(r.copies);
   if (r.file->capability) m.set_capability(r.file->capability->bytes());
   if (r.into) {
@@ -150,7 +150,9 @@ io_request decode_io_request(std::string_view body) {
   r.lost = m.lost();
   r.copies = m.copies();
   r.capability = m.capability();
-  r.file = read_file(m.file());
+  auto file = read_file(m.file());
+  file->still_there = m.lost();
+  r.file = std::move(file);
   if (m.has_into()) r.into = read_file(m.into());
   r.into_capability = m.into_capability();
   r.wanted = std::make_shared<const request>(read_request(m.entries(), max_entries));

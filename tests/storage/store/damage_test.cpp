@@ -12,6 +12,7 @@
 #include "storage/service/store_core.hpp"
 #include "storage/store/store_check.hpp"
 #include "support/node_fixture.hpp"
+#include "support/soon.hpp"
 
 using namespace ooc::testing;
 using namespace ooc;
@@ -261,4 +262,37 @@ TEST_CASE("a mark of an algorithm in progress and an unknown feature are refused
   CHECK_THROWS_WITH(file::open(s.open(), "a"), Catch::Contains("transpose by ooc 9"));
   change("UPDATE store SET value = 'links,epochs' WHERE key = 'required_features'");
   CHECK_THROWS_WITH(s.open(), Catch::Contains("epochs"));
+}
+
+TEST_CASE(
+    "of a file of another boot that was never synced, what went with the power reads as never written, removed "
+    "objects do not") {
+  const temporary_folder folder;
+  const auto node = [&](int n) { return folder.path() / std::to_string(n); };
+  const std::string url = "local:" + node(0).string() + "," + node(1).string();
+  file::create(store::open(url), "a", {.size = 2 * chunk_size, .striping = {0, 2, chunk_size}})
+      .write_at(0, bytes(2 * chunk_size, std::byte{'a'}));
+  const auto e = store::open(url).core()->metadata().lookup("a");
+  REQUIRE(e.generation == 1);
+  const auto is_there = [&](int n) { return fs::exists(node_folder(node(n)).sums(e.id)); };
+  for (const int n : {0, 1}) change_noted_boot(node(n));
+
+  const store reading = store::open(url);
+  const file f = file::open(reading, "a", file_access::read_only);
+  bytes back(2 * chunk_size);
+  const bool removed = GENERATE(false, true);
+  CAPTURE(removed);
+  if (removed) {
+    store::open(url).remove("a");
+    REQUIRE(soon([&] { return !is_there(0) && !is_there(1); }));
+    CHECK_THROWS_WITH(f.read_at(0, back), Catch::Contains("'a'"));
+    CHECK_FALSE(is_there(0));
+    CHECK_FALSE(is_there(1));
+  } else {
+    for (const fs::path& file : node_folder(node(1)).files(e.id)) fs::remove(file);
+    f.read_at(0, back);
+    CHECK(back[0] == std::byte{'a'});
+    CHECK(back[chunk_size] == std::byte{});
+    CHECK(is_there(1));
+  }
 }
