@@ -50,8 +50,11 @@ class array_base {
   /// is pinned, (errc::conflict) with options.checking, (errc::not_together) if a rank makes
   /// another call; io_error (ETIMEDOUT, ECONNABORTED) if a rank does not make the call.  After a
   /// failure the other ranks may not know yet what this rank has written; the next sync() that
-  /// succeeds tells them.  No other thread may use the array meanwhile.  Without a group the call
-  /// is writeback(d).
+  /// succeeds tells them.  No other thread may use the array meanwhile: where one pins or writes a
+  /// block that another rank has written, this rank alone throws usage_error (errc::busy), unless
+  /// the call is durable.  The others have ended the call, so it must not be repeated on this rank
+  /// alone; elements of such blocks may be read here as they were before until the next sync() of
+  /// all ranks.  Without a group the call is writeback(d).
   void sync(durability d = durability::acknowledged) { core().ranks().sync(d); }
 
   /// For stencils: does what sync() does, but only for the blocks that hold rows (indices of the

@@ -529,7 +529,45 @@ TEST_CASE("what sync cannot forget, as it is pinned meanwhile, the next one forg
   a.sync();
 }
 
-TEST_CASE("what write_all cannot forget, as it is pinned meanwhile, the next sync forgets") {
+TEST_CASE("ranks go on together after a sync that one alone has thrown, and are told where it repeats the call alone") {
+  const group_ptr g = all_ranks();
+  if (g->size() < 3) return;
+  const bool halo = GENERATE(false, true), repeats = GENERATE(false, true);
+  runtime rt(small());
+  const std::size_t rows = 2 * page * static_cast<std::size_t>(g->size());
+  testing::pinning_group<vector_of_doubles> pinning(g, {{0}, {rows}});
+  vector_of_doubles a(rt, common_store(), "alone/a", create, {rows}, with(pinning.group));
+  double sum = 0;
+  for (std::size_t i = 0; i < rows; ++i) sum += std::as_const(a)[i];
+  CHECK(sum == 0);
+  a.sync();
+  const auto sync = [&] { halo ? a.sync_halo(page) : a.sync(); };
+  const auto [first, last] = a.local_rows();
+  for (std::size_t i = first; i < last; ++i) a[i] = 1;
+  if (g->rank() == 1) {
+    pinning.array = &a;
+    const std::string told = message_of<usage_error>(sync);
+    CHECK_THAT(told, Catch::Contains("another thread of rank 1 wrote to it or pinned it during sync"));
+    CHECK_THAT(told, Catch::Contains("do not repeat it on this one alone"));
+    pinning.pinned.reset();
+  } else {
+    sync();
+    CHECK(std::as_const(a)[g->rank() == 0 ? last : first - 1] == 1);
+  }
+  std::vector<double> all(rows);
+  const auto read = [&] { a.read_all({{0}, {rows}}, std::span(all)); };
+  if (repeats)
+    CHECK_THAT(message_of<usage_error>([&] { g->rank() == 1 ? sync() : read(); }), Catch::Contains("rank 1"));
+  read();
+  CHECK(std::ranges::count(all, 1.0) == static_cast<std::ptrdiff_t>(rows));
+  a.sync();
+  for (std::size_t i = 0; i < rows; ++i) sum += std::as_const(a)[i];
+  CHECK(sum == static_cast<double>(rows));
+  a.sync();
+  a.close();
+}
+
+TEST_CASE("what write_all cannot forget, as it is pinned meanwhile, all throw, and the next sync forgets") {
   const group_ptr g = all_ranks();
   if (g->size() == 1) return;
   runtime rt(small());
@@ -539,16 +577,14 @@ TEST_CASE("what write_all cannot forget, as it is pinned meanwhile, the next syn
   a.sync();
   const std::vector<double> ones(g->rank() == 0 ? page : 0, 1);
   const std::size_t upper = g->rank() == 0 ? 2 * page : page;
-  const auto write = [&] { a.write_all({{page}, {upper}}, std::span(ones)); };
-  if (g->rank() == 0) {
-    write();
-  } else {
-    // After the ranks have told their boxes and written back.
-    pinning.calls_before = 1;
-    pinning.array = &a;
-    CHECK_THAT(message_of<usage_error>(write), Catch::Contains("pinned it during write_all"));
-    pinning.pinned.reset();
-  }
+  // After the ranks have told their boxes and written back.
+  pinning.calls_before = 1;
+  if (g->rank() != 0) pinning.array = &a;
+  CHECK_THAT(message_of<usage_error>([&] {
+               a.write_all({{page}, {upper}}, std::span(ones));
+             }),
+             Catch::Contains("rank 1 wrote to it or pinned it during write_all"));
+  pinning.pinned.reset();
   a.sync();
   CHECK(std::as_const(a)[page] == 1);
   a.sync();

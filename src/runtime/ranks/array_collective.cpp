@@ -132,7 +132,7 @@ void transfer_all(shared_array& a, access_kind kind, box_view b, std::byte* memo
     forget();
     throw;
   }
-  forget();
+  if (writes) group.together("blocks for " + call, [&] { return forget(), bytes{}; });
 }
 
 }  // namespace ooc::detail

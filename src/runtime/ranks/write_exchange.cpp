@@ -32,7 +32,7 @@ void write_exchange::sync(durability d) {
   const bool durable = d == durability::durable;
   const std::string call = durable ? "durable sync" : "sync";
   const notices told = exchange_writes(call, std::vector<block_range>{{0, array_.segment().blocks()}});
-  if (!durable || !array_.local().facts().writable) return take_in(call, told);
+  if (!durable || !array_.local().facts().writable) return take_in_alone(call, told);
   array_.group().together("making '" + array_.path() + "' durable", [&] {
     take_in(call, told);  // here, as it may fail on one rank, and the others must not wait for it
     if (array_.rank() == 0) array_.local().file().make_durable();
@@ -51,7 +51,7 @@ void write_exchange::sync_halo(std::size_t rows) {
   array_.local().check_open();
   if (!array_.grouped()) return;
   const std::string call = "sync_halo(" + std::to_string(rows) + ")";
-  take_in(call, exchange_writes(call, halo_blocks(rows)));
+  take_in_alone(call, exchange_writes(call, halo_blocks(rows)));
   // The next sweep begins with the rows before its part, which another rank has just written.
   const auto [first, last] = array_.rows_of(array_.rank());
   if (first == last) return;
@@ -120,8 +120,27 @@ write_exchange::notices write_exchange::exchange_writes(const std::string& call,
 }
 
 void write_exchange::take_in(const std::string& call, const notices& told) {
-  forget_others_writes(call, told);
+  try {
+    forget_others_writes(call, told);
+  } catch (...) {
+    if (array_.log()) report_conflicts(told);  // which all ranks throw
+    throw;
+  }
   if (array_.log()) report_conflicts(told);
+}
+
+// The others have what they need, and do not wait to hear of it.
+void write_exchange::take_in_alone(const std::string& call, const notices& told) {
+  try {
+    take_in(call, told);
+  } catch (const usage_error& e) {
+    if (e.code() != errc::busy) throw;
+    throw usage_error(errc::busy, std::string(e.what()) +
+                                      "; the other ranks have ended the call, so do not repeat it on this one alone: "
+                                      "until the next sync() of all ranks, elements that others have written may be "
+                                      "read here as they were before; let no thread use the array during " +
+                                      call);
+  }
 }
 
 void write_exchange::forget_others_writes(const std::string& call, const notices& told) {

@@ -15,12 +15,17 @@
 // stay, and these are written only to make room.  Each rank then begins to load the rows before its part, where the
 // next sweep begins.
 //
-// Where a block cannot be dropped, as another thread pins or writes it, the sync throws, and the next one drops it.
+// Where a block cannot be dropped, as another thread has pinned or written it during the call, the sync throws
+// errc::busy, and the next one of any kind drops it.  A plain sync() and a sync_halo() throw that on this rank alone:
+// the exchange has ended, the others need nothing of this rank and go on, and a second exchange would cost every sync
+// as much again.  This rank has done its part; if it repeats the call alone, it meets the others in their next one. The
+// other kinds, which meet once more, throw on all ranks.
 //
 // In the checking mode both drop all blocks, so that the first read of every epoch is seen.  Writes that a
 // sync_halo() has not shown to others stay in the log, apart from new ones: two accesses are not compared twice.
 //
-// Owner: made for one call, and refers to the array.  Collective: what one rank throws, all throw.
+// Owner: made for one call, and refers to the array.  Collective: what one rank throws, all throw, but for errc::busy
+// as above.
 // Threads: one, with no other use of the array meanwhile.
 #pragma once
 
@@ -54,6 +59,7 @@ class write_exchange {
   std::vector<block_range> with_owed(std::span<const block_range> which) const;
   notices exchange_writes(const std::string& call, std::span<const block_range> which);
   void take_in(const std::string& call, const notices& told);
+  void take_in_alone(const std::string& call, const notices& told);
   void forget_others_writes(const std::string& call, const notices& told);
   void report_conflicts(const notices& told) const;
 
