@@ -55,6 +55,7 @@ void live_file::open(bool write, bool removed) {
   writable_ = writable_ || write;
   const lock_guard lock(mutex_);
   unpublished_.learned(bytes_.current()->meta.size);
+  if (!known) unpublished_.begins(bytes_.current()->meta);
   if (write) ++writers_;
 }
 
@@ -143,9 +144,11 @@ int live_file::publish() {
     if (!news) return 0;
   }
   try {
-    storage::entry_change c;
-    c.data_changed_ns = news->modified_ns;
-    bytes_.show(news->stored, c);
+    bytes_.show(news->stored, [&](const entry& now) {
+      storage::entry_change c;
+      c.data_changed_ns = news->time_beside(now);
+      return c;
+    });
   } catch (...) {
     return error_number();
   }

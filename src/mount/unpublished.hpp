@@ -52,12 +52,23 @@ class unpublished {
     stored_ = {};
     changed(size);
   }
+  /// Nobody has the file open here yet, so that the kernel keeps nothing of it.
+  void begins(const storage::entry& e) { known_ns_ = e.data_changed_ns; }
   /// The metadata service says so.
   void learned(std::uint64_t size) { size_ = any() ? std::max(size_, size) : size; }
 
   struct news {
     storage::stored_end stored;
     std::int64_t modified_ns = 0;
+    std::int64_t shown_ns = 0;  // what the kernel may know
+    std::int64_t known_ns = 0;
+
+    /// The time that is told of a file that is now as `e`: a new one where others have changed it as well, as in
+    /// overlay().
+    std::int64_t time_beside(const storage::entry& e) {
+      if (e.data_changed_ns != known_ns) shown_ns = now_ns();
+      return shown_ns;
+    }
   };
   /// The news to be told of a file that was `known` to have so many bytes.
   std::optional<news> to_tell(std::uint64_t known) {
@@ -65,14 +76,15 @@ class unpublished {
     // Several MiB are on their way together: where one of them finds no room, and one behind it does, the file would
     // get a hole.  Only of what was appended in one run: else bytes would go that their writer knows to be stored.
     if (appended_ && no_room_from_ && *no_room_from_ >= known) stored_.end = std::min(stored_.end, *no_room_from_);
-    return news{stored_, *modified_ns_};
+    return news{stored_, *modified_ns_, std::max(*modified_ns_, shown_ns_), known_ns_};
   }
   /// It was told, and the file has `size` bytes.  `all`: nothing is on its way.
   void told(const news& n, bool all, std::uint64_t size) {
     all = all && stored_ == n.stored && modified_ns_ == n.modified_ns;
     if (stored_ == n.stored) stored_ = {};
     if (all) *this = unpublished(size);
-    known_ns_ = n.modified_ns;
+    if (!all) shown_ns_ = std::max(shown_ns_, n.shown_ns);
+    known_ns_ = n.shown_ns;
   }
   /// `e` as it is with all this.  Where others have changed it as well, the time is a new one: by that the kernel knows
   /// that what it keeps of the file is old.

@@ -250,6 +250,24 @@ TEST_CASE("what another mount appends is read before bytes of this one that it w
   CHECK(contents(other / "f").substr(100'000) == "mine");
 }
 
+TEST_CASE("what another mount appends is read after this one has told of its own bytes, with no look at it between") {
+  if (!can_mount()) return;
+  mounted_store s;
+  mount_process other(s.url, s.folder / "other");
+  descriptor mine(s.mount / "f", O_RDWR | O_CREAT), theirs(other / "f", O_WRONLY);
+  REQUIRE(::pwrite(mine, "mine", 4, 100'000) == 4);
+  const auto seen = [&] {
+    std::string text(6, ' ');
+    CHECK(::pread(mine, text.data(), 6, 50'000) == 6);
+    return text;
+  };
+  CHECK(seen() == std::string(6, '\0'));
+  REQUIRE(::pwrite(theirs, "theirs", 6, 50'000) == 6);
+  REQUIRE(theirs.close() == 0);
+  REQUIRE(::fsync(mine) == 0);
+  CHECK(soon([&] { return seen() == "theirs"; }));
+}
+
 TEST_CASE("who makes a file that another user makes on another mount gets no more of it than its mode gives") {
   if (!can_mount() || !can_be_others()) return;
   const mountable_store s(false);

@@ -135,9 +135,10 @@ void growing_file::make_room(std::uint64_t end, bool stream, clock::duration age
   (void)changed(f, !claimed ? store_->grow(*f, end) : stream ? with_space_if_there_is(end, reserve) : reserve(end));
 }
 
-void growing_file::show(const stored_end& stored, entry_change change) {
+void growing_file::show(const stored_end& stored, const wish& w) {
   const lock_guard growing(growing_);
-  const snapshot f = stored.end != 0 ? refreshed() : current();
+  const snapshot f = refreshed();
+  entry_change change = w(f->meta);
   const file_id id = f->meta.id;
   if (stored.end > f->meta.size && stored.end <= allocated_size(f->meta) &&
       stored.state() >= stored_end(0, f->meta).state())

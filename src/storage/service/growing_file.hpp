@@ -26,6 +26,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -85,8 +86,10 @@ class growing_file {
   /// `age`. `stream`: much more will follow, and a claim and more room are taken if the room ends before `end`. Throws
   /// as store_core::grow() and reserve().
   void make_room(std::uint64_t end, bool stream, clock::duration age = clock::duration::max());
-  /// The stored bytes are seen from now on, if they are there, and `change` is made.
-  void show(const stored_end& stored, entry_change change);
+  /// What is to be changed of a file of which this is known.
+  using wish = std::function<entry_change(const entry& now)>;
+  /// The stored bytes are seen from now on, if they are there, and what is wished of the file as it is now is made.
+  void show(const stored_end& stored, const wish& w);
   /// `end` bytes of `f`, which had room for them, are seen from now on.  False: `f` is out of date.
   bool seen_to(const snapshot& f, std::uint64_t end);
   /// Cuts the file off, or makes it longer.

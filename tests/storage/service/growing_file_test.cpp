@@ -81,7 +81,7 @@ TEST_CASE("the end of what was stored past the size is told, and not after someb
   CHECK(file.now().size == 0);
   const bool cut = GENERATE(false, true);
   if (cut) other->resize(0);
-  f->show(end, {});
+  f->show(end, [](const entry&) { return entry_change(); });
   CHECK(file.now().size == (cut ? 0 : 5000));
   CHECK(f->current()->meta.size == file.now().size);
 }
@@ -154,7 +154,7 @@ TEST_CASE("programs that write, make room, tell, cut off and leave agree with a 
       case 3:
       case 4:
       case 5:
-        p->show(store_in_room(*p, at, text), {});
+        p->show(store_in_room(*p, at, text), [](const entry&) { return entry_change(); });
         written();
         break;
       default: REQUIRE_FALSE(p->write(run(at, text.size()), bytes_of(text))); written();
