@@ -168,20 +168,25 @@ TEST_CASE("a file of another user is refused, with the reason on both sides") {
   CHECK(root->lookup("closed/mine").size == plain().size);
 }
 
-TEST_CASE("a file is found by its number by who may pass the folders of one of its names") {
+TEST_CASE("a file is found by its number, and named, by who may pass the folders of one of its names") {
   cluster servers;
   const auto root = servers.client({0, 0}), other = servers.client({2000, 2000});
   root->mkdir("closed", 0700, false);
+  root->mkdir("closed/within", 0700, false);
   root->mkdir("open", 0755, false);
   new_file f = plain();
   f.finished = true;
-  const auto id = root->create("closed/f", f).id;
+  const auto id = root->create("closed/within/f", f).id;
+  const auto refused = "'closed': user 2000 may not pass it on the way to entry number " + std::to_string(id);
   root->link(id, "closed/also");
-  CHECK(failure_code([&] { other->find(id); }, "closed") == EACCES);
+  CHECK(failure_code([&] { other->find(id); }, refused) == EACCES);
   root->link(id, "open/f");
   CHECK(other->find(id).size == plain().size);
+  CHECK(other->find(id).path == "open/f");
+  CHECK(other->open(id, false).path == "open/f");
+  CHECK(root->find(id).path == "closed/within/f");
   root->unlink("open/f", false);
-  CHECK(failure_code([&] { other->find(id); }, "closed") == EACCES);
+  CHECK(failure_code([&] { other->find(id); }, refused) == EACCES);
 }
 
 TEST_CASE("an opened file carries the rights that its mode grants, and no more") {

@@ -30,10 +30,20 @@ path_resolution::node node_from(const query& q) {
 }
 
 /// The folder that an entry is in, and its name there.
-std::pair<file_id, std::string> first_name(sqlite::connection& c, file_id id) {
+using folder_and_name = std::pair<file_id, std::string>;
+
+folder_and_name first_name(sqlite::connection& c, file_id id) {
   query q(c, "SELECT parent, name FROM entry WHERE id = ?", id);
   if (!q.next()) throw integrity_error(errc::corrupt, "metadata database: an entry has no folder");
   return {q.unsigned_integer(0), q.text(1)};
+}
+
+/// The first one before its further ones.
+std::vector<folder_and_name> all_names(sqlite::connection& c, file_id id) {
+  std::vector<folder_and_name> all = {first_name(c, id)};
+  query q(c, "SELECT parent, name FROM link WHERE entry = ?", id);
+  while (q.next()) all.emplace_back(q.unsigned_integer(0), q.text(1));
+  return all;
 }
 
 }  // namespace
@@ -160,6 +170,14 @@ file_id path_resolution::folder_of(file_id id) const { return first_name(c_, id)
 
 std::string path_resolution::path_of(file_id id) const {
   std::vector<std::string> parts;
+  if (id != root_id && by_client_) {
+    const std::vector<folder_and_name> names = all_names(c_, id);
+    auto n = names.begin();
+    if (names.size() > 1) n = std::ranges::find_if(names, [&](const auto& i) { return !barred_above(i.first); });
+    if (n == names.end()) n = names.begin();
+    id = n->first;
+    parts.push_back(n->second);
+  }
   while (id != root_id) {
     auto [folder, name] = first_name(c_, id);
     id = folder;
@@ -175,25 +193,21 @@ std::string path_resolution::path_of(const place& where, const node& n) const {
 }
 
 std::optional<path_resolution::node> path_resolution::barred_above(file_id folder) const {
-  for (;; folder = folder_of(folder)) {
+  for (std::optional<node> barred;; folder = folder_of(folder)) {
     const node n = at(folder);
-    if (!permits(who_, n.owner, n.group, n.mode, may_enter)) return n;
-    if (folder == root_id) return {};
+    if (!permits(who_, n.owner, n.group, n.mode, may_enter)) barred = n;
+    if (folder == root_id) return barred;
   }
 }
 
 void path_resolution::require_way_to(file_id id) const {
   if (id == root_id) return;
   // By numbers, not by names: together these may be longer than a path may be.
-  const auto barred = barred_above(folder_of(id));
-  if (!barred) return;
-  std::vector<file_id> others;
-  {
-    query q(c_, "SELECT parent FROM link WHERE entry = ?", id);
-    while (q.next()) others.push_back(q.unsigned_integer(0));
-  }
-  if (std::ranges::any_of(others, [&](file_id folder) { return !barred_above(folder); })) return;
-  require(*barred, may_enter, path_of(id), "pass a folder on the way");
+  const std::vector<folder_and_name> names = all_names(c_, id);
+  if (std::ranges::any_of(names, [&](const auto& n) { return !barred_above(n.first); })) return;
+  const std::string to_do = "pass it on the way to entry number " + std::to_string(id);
+  const node barred = *barred_above(names.front().first);
+  require(barred, may_enter, path_of(barred.id), to_do.c_str());
 }
 
 void path_resolution::require(const node& n, std::uint32_t bits, std::string_view path, const char* to_do) const {

@@ -60,6 +60,7 @@ class path_resolution {
   node resolve(const place& where) const;
   /// The same that is or would be made there; its folders must exist.
   slot slot_at(const place& where) const;
+  /// Of its first name; for a client of a server, of the first whose folders he may pass.
   std::string path_of(file_id id) const;
   /// Of its first name.
   file_id folder_of(file_id id) const;
@@ -81,7 +82,7 @@ class path_resolution {
 
  private:
   node at(file_id id) const;
-  /// The first folder, from this one up, that the caller may not pass.
+  /// The uppermost folder, from this one up, that the caller may not pass: he may learn its name.
   std::optional<node> barred_above(file_id folder) const;
   /// To one of its names.
   void require_way_to(file_id id) const;
