@@ -590,6 +590,31 @@ TEST_CASE("what write_all cannot forget, as it is pinned meanwhile, all throw, a
   a.sync();
 }
 
+TEST_CASE("what is written where a write_all could not forget is none of another thread's for the next") {
+  const group_ptr g = all_ranks();
+  runtime rt(small());
+  testing::pinning_group<vector_of_doubles> pinning(g, {{page}, {2 * page}});
+  vector_of_doubles a(rt, common_store(), "owed/b", create, {8 * page}, with(pinning.group));
+  CHECK(std::as_const(a)[page] == 0);
+  a.sync();
+  const std::vector<double> ones(g->rank() == 0 ? page : 0, 1), twos(ones.size(), 2);
+  const auto write_page = [&](std::size_t n, const std::vector<double>& numbers) {
+    a.write_all({{n * page}, {n * page + numbers.size()}}, std::span(numbers));
+  };
+  pinning.calls_before = 1;
+  const bool owes = g->rank() == g->size() - 1;
+  if (owes) pinning.array = &a;
+  CHECK_THROWS_AS(write_page(1, ones), usage_error);
+  pinning.pinned.reset();
+  if (owes) a[page + 1] = 7;
+  write_page(3, twos);
+  a.sync();
+  CHECK(std::as_const(a)[page] == 1);
+  CHECK(std::as_const(a)[page + 1] == 7);
+  CHECK(std::as_const(a)[3 * page] == 2);
+  g->barrier("all have looked");
+}
+
 TEST_CASE("ranks wait together for a writer that is not one of them, longer than their deadline") {
   const group_ptr all = all_ranks();
   if (all->size() < 3) return;

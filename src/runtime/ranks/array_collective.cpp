@@ -114,7 +114,7 @@ void transfer_all(shared_array& a, access_kind kind, box_view b, std::byte* memo
       const std::uint64_t least = group.size() * storage::chunk_size;
       buffers = a.segment().served_by().reserve(2 * std::max(round_bytes, least), call);
     }
-    if (local.facts().writable) throw_if(a.segment().writeback(blocks));
+    if (local.facts().writable) throw_if(a.segment().writeback(a.with_owed(blocks)));
     // A write past the blocks is no element access that would use a promise up, and what is
     // read must be there still when its neighbour is written.
     a.segment().clear_promises(blocks);

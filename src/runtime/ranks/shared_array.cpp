@@ -46,9 +46,15 @@ array_sharing shared_array::sharing(const array_geometry& g, const striping& s) 
   return with;
 }
 
+std::vector<block_range> shared_array::with_owed(std::span<const block_range> which) const {
+  std::vector<block_range> all(which.begin(), which.end());
+  all.insert(all.end(), owed_.begin(), owed_.end());
+  return merged(std::move(all));
+}
+
 void shared_array::forget(const std::vector<block_range>& written, const std::string& call) {
-  owed_.insert(owed_.end(), written.begin(), written.end());
-  owed_ = merged(std::move(owed_));
+  owed_ = with_owed(written);
+  if (owed_.empty()) return;
   if (segment().invalidate(owed_, false) != segment::invalidated::done)
     throw usage_error(errc::busy, "array '" + path() + "': another thread of rank " + std::to_string(rank()) +
                                       " wrote to it or pinned it during " + call);

@@ -22,6 +22,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -61,8 +62,8 @@ class shared_array {
   /// Forgets blocks that others have written, and those that it could not forget before.  Throws usage_error
   /// (errc::busy) where another thread has written to one or pinned it during `call`: then all are forgotten later.
   void forget(const std::vector<block_range>& written, const std::string& call);
-  /// The blocks that forget() could not forget: ascending, merged.
-  const std::vector<block_range>& owed() const noexcept { return owed_; }
+  /// And those that forget() could not forget, which must be clean to be forgotten at last: ascending, merged.
+  std::vector<block_range> with_owed(std::span<const block_range> which) const;
   /// Everything has been forgotten.
   void owe_nothing() noexcept { owed_.clear(); }
   /// Where the checking mode is on; else nullptr.

@@ -28,7 +28,10 @@ index_box whole_rows(const array_geometry& g, std::uint64_t first, std::uint64_t
 
 void write_exchange::sync(durability d) {
   array_.local().check_open();
-  if (!array_.grouped()) return array_.local().writeback(d);
+  if (!array_.grouped()) {
+    array_.local().writeback(d);
+    return array_.forget({}, "sync");
+  }
   const bool durable = d == durability::durable;
   const std::string call = durable ? "durable sync" : "sync";
   const notices told = exchange_writes(call, std::vector<block_range>{{0, array_.segment().blocks()}});
@@ -75,13 +78,6 @@ std::vector<block_range> write_exchange::halo_blocks(std::size_t rows) const {
   return merged(std::move(all));
 }
 
-/// And those that must be clean to be forgotten at last.
-std::vector<block_range> write_exchange::with_owed(std::span<const block_range> which) const {
-  std::vector<block_range> all(which.begin(), which.end());
-  all.insert(all.end(), array_.owed().begin(), array_.owed().end());
-  return merged(std::move(all));
-}
-
 // One exchange is barrier, notice and outcome in one: when it has ended, every rank has written
 // back `which`, and everybody knows what of it the others wrote: the notices.  What is loaded from
 // then on is current; what was loaded before, or is on its way, is dropped by take_in() where
@@ -99,7 +95,7 @@ write_exchange::notices write_exchange::exchange_writes(const std::string& call,
     told = array_.group().together(call + " of '" + array_.path() + "'", [&] {
       array_.local().check_unpinned(call.c_str());
       if (array_.local().facts().writable)
-        throw_if(array_.log() ? array_.segment().writeback() : array_.segment().writeback(with_owed(which)));
+        throw_if(array_.log() ? array_.segment().writeback() : array_.segment().writeback(array_.with_owed(which)));
       written = array_.segment().take_written(which);
       storage::packer p;
       p.bytes(packed_notice(written));

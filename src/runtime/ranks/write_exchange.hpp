@@ -56,7 +56,6 @@ class write_exchange {
   using notices = std::vector<process_group::bytes>;  ///< one from each rank
 
   std::vector<block_range> halo_blocks(std::size_t rows) const;
-  std::vector<block_range> with_owed(std::span<const block_range> which) const;
   notices exchange_writes(const std::string& call, std::span<const block_range> which);
   void take_in(const std::string& call, const notices& told);
   void take_in_alone(const std::string& call, const notices& told);
