@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <string>
@@ -57,7 +58,7 @@ class served_store {
     std::ifstream in("/proc/" + std::to_string(pid(name)) + "/statm");
     std::uint64_t total = 0, resident = 0;
     in >> total >> resident;
-    return resident * 4096;
+    return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   }
 
  private:

@@ -1,6 +1,8 @@
 // Memory of this process.
 #pragma once
 
+#include <unistd.h>
+
 #include <cstdint>
 #include <fstream>
 
@@ -16,7 +18,7 @@ inline constexpr std::uint64_t resident_per_byte = 1;
 inline std::uint64_t resident_bytes() {
   std::uint64_t total = 0, resident = 0;
   std::ifstream("/proc/self/statm") >> total >> resident;
-  return resident * 4096;
+  return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace ooc::testing
