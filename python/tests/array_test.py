@@ -4,12 +4,14 @@ import gc
 import os
 import pickle
 import socket
+import sys
 import threading
 
 import numpy as np
 import pytest
 
 import oocarray as ooc
+import oocarray.numpy as onp
 
 rows, columns = 1024, 1024  # 8 MiB of doubles: twice the budget
 
@@ -257,6 +259,57 @@ def test_an_array_is_not_closed_while_another_thread_gathers_from_it(store, budg
             pass
     thread.join()
     assert not wrong
+
+
+@pytest.fixture
+def threads_that_often_take_turns():
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-4)
+    yield
+    sys.setswitchinterval(before)
+
+
+def test_threads_use_the_same_and_other_arrays(store, budget, threads_that_often_take_turns):
+    workers, rounds = 4, 3
+    shared = store.create("shared", (rows, columns))
+    inputs = store.create("inputs", columns, "i8")
+    inputs[...] = np.arange(columns)
+    together, wrong = threading.Barrier(workers), []
+
+    def compute(k, round):
+        mine = slice(k * rows // workers, (k + 1) * rows // workers)
+        shared[mine] = k
+        np.add(shared[mine], inputs[...], out=shared[mine])
+        expected = k + np.arange(columns)
+        assert (shared.read(mine) == expected).all()
+        shared.scatter((np.array([mine.start]), np.array([round])), -1.0)
+        assert shared.gather((np.array([mine.start]), np.array([round])))[0] == -1.0
+        shared[mine.start, round] = expected[round]
+        assert float(onp.sum(onp.sqrt(inputs) * 2 + k)) == pytest.approx((np.sqrt(np.arange(columns)) * 2 + k).sum())
+        assert ooc.sum(inputs) == columns * (columns - 1) // 2
+        with store.open("inputs") as again, store.create(f"of {k}", columns, "i8") as other:
+            np.multiply(again[...], k, out=other[...])
+            other.attributes["round"] = round
+            ooc.sort(other, descending=True)
+            assert other[0] == k * (columns - 1) and other.attributes["round"] == round
+        store.remove(f"of {k}")
+
+    def work(k):
+        try:
+            together.wait()
+            for round in range(rounds):
+                compute(k, round)
+        except BaseException as e:
+            wrong.append(e)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(workers)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    if wrong:
+        raise wrong[0]
+    assert (shared[...] == np.repeat(np.arange(workers), rows // workers)[:, None] + np.arange(columns)).all()
 
 
 def test_a_single_element_is_pinned(store, budget):
