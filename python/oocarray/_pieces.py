@@ -1,10 +1,13 @@
-"""Boxes in pieces of a useful size beside the budget."""
+"""Boxes in pieces of a useful size beside the budget, and how threads work on them."""
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-from typing import Iterator, List, Optional, Sequence
+from typing import Any, Callable, ContextManager, Iterator, List, Optional, Sequence
+
+import numpy as np
 
 from ._index import Box
 from ._runtime import runtime
@@ -34,3 +37,8 @@ def pieces(
     step = grown(grain, [b.stop - f for b, f in zip(box, first)], itemsize, most)
     for at in itertools.product(*(range(f, b.stop, s) for f, b, s in zip(first, box, step))):
         yield tuple(slice(max(i, b.start), min(i + s, b.stop)) for i, s, b in zip(at, step, box))
+
+
+def errors_as_here() -> Callable[[], ContextManager[Any]]:
+    """Has NumPy treat errors of floats (`numpy.errstate`) as where this is called: later, or in another thread."""
+    return functools.partial(np.errstate, call=np.geterrcall(), **np.geterr())

@@ -16,7 +16,7 @@ from . import _core
 from ._algorithms import Arrays, Conversions, alike, checked, in_c_order, options_of, progress_of, reporting, writable
 from ._errors import BudgetTooSmall
 from ._numbers import count, counts
-from ._pieces import most_piece_bytes, pieces
+from ._pieces import errors_as_here, most_piece_bytes, pieces
 from ._runtime import runtime
 
 if TYPE_CHECKING:
@@ -222,9 +222,12 @@ def map_overlap(
     parts = list(pieces(tuple(slice(0, n) for n in a.shape), a.itemsize, most=max(1, most_piece_bytes() // workers)))
     _check_room(a, parts, around, workers)
 
+    errors = errors_as_here()
+
     def one(box: Tuple[slice, ...]) -> int:
         x, inner = _with_overlap(a, box, around, boundary)
-        result = np.asarray(f(x))
+        with errors():
+            result = np.asarray(f(x))
         if result.shape != x.shape:
             raise ValueError(f"map_overlap: the function was given the shape {x.shape}, and gave {result.shape}")
         target.write(box, result[inner])

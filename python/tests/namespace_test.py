@@ -6,6 +6,7 @@ import os
 import random
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -572,3 +573,25 @@ def test_only_versions_of_the_standard_that_are_known_have_a_namespace(store, bu
         a.__array_namespace__(api_version="1999.12")
     with pytest.raises(ValueError, match="'gpu'"):
         xp.zeros(3, device="gpu")
+
+
+def test_errors_of_floats_are_treated_as_where_a_result_is_asked_for(beyond):
+    x = xp.asarray(beyond[0])
+    zero = x - x
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with np.errstate(all="ignore"):
+            nothing = zero / zero
+        nothing.compute()
+        with np.errstate(all="ignore"):
+            assert np.isnan(xp.sum(zero / zero))
+    with np.errstate(invalid="raise"):
+        nothing, many = zero / zero, xp.ones((2000, 1000)) * 1e308
+    with pytest.raises(FloatingPointError):
+        nothing.compute()
+    with np.errstate(over="raise"), pytest.raises(FloatingPointError):
+        xp.sum(many, axis=1)
+    told = []
+    with np.errstate(all="call", call=lambda *of: told.append(of)):
+        xp.log(zero).compute()
+    assert told

@@ -85,3 +85,9 @@ def test_progress_errors_and_what_cannot_be_are_told(store, budget):
             ooc.map_overlap(np.copy, a, depth=1, boundary="mirror")
         with pytest.raises(ooc.BudgetTooSmall, match="a part with its overlap takes"):
             ooc.map_overlap(np.copy, a, depth=(1900, 290))
+
+
+def test_errors_of_floats_are_treated_as_where_it_is_called(store, budget):
+    a = store.create("a", (400, 400))
+    with np.errstate(all="raise"), pytest.raises(FloatingPointError):
+        ooc.map_overlap(lambda x: x / x, a, depth=1)

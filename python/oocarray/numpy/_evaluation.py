@@ -18,7 +18,7 @@ import numpy as np
 
 from .._array import Array
 from .._errors import BudgetTooSmall
-from .._pieces import pieces
+from .._pieces import errors_as_here, pieces
 from .._runtime import runtime
 from ._nodes import Held, Later, Node, Ranges, Seen, Shape, Stored, all_of, key_of, lengths
 from ._scratch import scratch
@@ -65,9 +65,10 @@ def over(
     """What `work` gives for each box, in their order; what the nodes have in it, or at(box), is in memory meanwhile."""
     for node in nodes:
         ready(node)
+    errors = errors_as_here()
 
     def on(box: Ranges) -> Result:
-        with contextlib.ExitStack() as held:
+        with errors(), contextlib.ExitStack() as held:
             for node, part in zip(nodes, at(box)):
                 for leaf, ranges in node.stored_parts(part):
                     _pin(leaf, ranges, held)

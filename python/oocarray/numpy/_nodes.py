@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Optional, Seque
 import numpy as np
 
 from .._errors import BudgetTooSmall
+from .._pieces import errors_as_here
 
 if TYPE_CHECKING:
     from .._array import Array
@@ -179,11 +180,11 @@ class Generated(Node):
 class Elementwise(Node):
     """A function of NumPy's kind over inputs that are broadcast."""
 
-    __slots__ = ("function",)
+    __slots__ = ("function", "errors")
 
     def __init__(self, function: Callable[..., Any], inputs: Sequence[Node], dtype: Any) -> None:
         super().__init__(np.broadcast_shapes(*(i.shape for i in inputs)), dtype, inputs)
-        self.function = function
+        self.function, self.errors = function, errors_as_here()
 
     def wants(self, ranges: Ranges) -> Wanted:
         def of(node: Node) -> Ranges:
@@ -193,7 +194,8 @@ class Elementwise(Node):
         return [(i, of(i)) for i in self.inputs]
 
     def make(self, ranges: Ranges, parts: List[np.ndarray]) -> np.ndarray:
-        made = np.asarray(self.function(*parts)).astype(self.dtype, copy=False)
+        with self.errors():
+            made = np.asarray(self.function(*parts)).astype(self.dtype, copy=False)
         shape = lengths(ranges)
         return made if made.shape == shape else np.broadcast_to(made, shape)
 
