@@ -234,6 +234,40 @@ def test_arrays_beside_other_indices_take_what_numpy_takes(store, runtime, case)
             del x, found
 
 
+_indices = [[], ([], 1), ([[]],), (1, []), ((),), ((1, 2),), ([[True] * 50] * 40,), (slice(None), []), ([], slice(3)), (None, [])]
+
+
+@pytest.mark.parametrize("key", _indices, ids=lambda key: repr(key)[:30])
+def test_lists_within_an_index_take_what_numpy_takes(store, runtime, key):
+    runtime(0)
+    p = np.arange(2000.0).reshape(40, 50)
+    with store.create("a", p.shape) as a:
+        a[...] = p
+        x = xp.asarray(a)
+        assert x[key].shape == p[key].shape and np.array_equal(x[key], p[key]) and np.array_equal(a[key], p[key])
+        x[key] = p[key] = -1
+        assert np.array_equal(x, p)
+        del x
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: np.mean(x, axis=2),
+        lambda x: xp.sum(x, axis=(0, -3)),
+        lambda x: xp.sort(x, axis=2),
+        lambda x: xp.concat([x, x], axis=2),
+        lambda x: xp.take(x, np.array([1]), axis=2),
+        lambda x: xp.linalg.vecdot(x, x, axis=2),
+        lambda x: xp.linalg.vecdot(x, x, axis=-3),
+        lambda x: xp.linalg.cross(x, x, axis=2),
+    ],
+)
+def test_an_axis_that_there_is_not_is_an_error_of_numpy(store, budget, call):
+    with store.create("a", (40, 3)) as a, pytest.raises(getattr(np, "exceptions", np).AxisError):
+        call(xp.asarray(a))
+
+
 def test_slabs_by_arrays_beside_slices_need_no_more_memory_than_they_have(beyond):
     a, p = beyond
     x = xp.asarray(a)

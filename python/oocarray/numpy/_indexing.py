@@ -35,9 +35,17 @@ def _dimensions_of(key: Any) -> int:
     return 0 if key is None or key is ... or isinstance(key, (bool, np.bool_)) else 1
 
 
+def _as_array(key: Any) -> Any:
+    """Lists, and tuples within a tuple, are arrays; one without elements is of integers, though NumPy makes floats of it."""
+    if not isinstance(key, (list, tuple)):
+        return key
+    made = np.asarray(key)
+    return made if made.size else made.astype(np.intp)
+
+
 def _keys(key: Any, ndim: int) -> List[Any]:
     """Integers, slices, None, and arrays, without '...'."""
-    keys = list(key) if isinstance(key, tuple) else [key]
+    keys = [_as_array(k) for k in (key if isinstance(key, tuple) else [key])]
     takes = sum(_dimensions_of(k) for k in keys)
     gaps = [i for i, k in enumerate(keys) if k is ...]
     if len(gaps) > 1:
@@ -81,7 +89,7 @@ def _plain_numbers(k: Any) -> Any:
 
 def taken(x: Deferred, key: Any) -> Deferred:
     keys = [_plain_numbers(k) for k in _keys(key, len(x.shape))]
-    if any(_is_array(k) or isinstance(k, (bool, np.bool_, list)) for k in keys):
+    if any(_is_array(k) or isinstance(k, (bool, np.bool_)) for k in keys):
         return _by_arrays(x, keys)
     shape, places = _places(keys, x.shape)
     return deferred(Seen(x._node.now(), shape, places))
@@ -90,7 +98,6 @@ def taken(x: Deferred, key: Any) -> Deferred:
 def _by_arrays(x: Deferred, keys: List[Any]) -> Deferred:
     """With arrays among the indices: a mask, single elements, or slabs along the axes that arrays are for."""
     node = x._node.now()
-    keys = [np.asarray(k) if isinstance(k, list) else k for k in keys]
     arrays = [node_of(k) for k in keys if _is_array(k)]
     if not is_small(node) and not any(isinstance(k, (bool, np.bool_)) for k in keys):
         rest_is_whole = all(_is_array(k) or isinstance(k, slice) and k == slice(None) for k in keys)
@@ -242,7 +249,7 @@ def nonzero(x: Any, /) -> Tuple[Deferred, ...]:
 
 def assign(x: Deferred, key: Any, value: Any) -> None:
     keys = [_plain_numbers(k) for k in _keys(key, len(x.shape))]
-    if any(_is_array(k) or isinstance(k, (bool, np.bool_, list)) for k in keys):
+    if any(_is_array(k) or isinstance(k, (bool, np.bool_)) for k in keys):
         _assign_by_arrays(x, keys, value)
         return
     shape, places = _places(keys, x.shape)
@@ -284,7 +291,6 @@ def _changing(x: Deferred) -> Any:
 
 
 def _assign_by_arrays(x: Deferred, keys: List[Any], value: Any) -> None:
-    keys = [np.asarray(k) if isinstance(k, list) else k for k in keys]
     if len(keys) == 1 and _is_array(keys[0]) and node_of(keys[0]).dtype.kind == "b":
         mask = node_of(keys[0])
         node = Held(np.asarray(value, x.dtype)) if is_scalar(value) else node_of(value)
