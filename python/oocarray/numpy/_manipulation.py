@@ -20,10 +20,13 @@ from ._nodes import Held, Joined, Node, Seen, Shape, Stored, Taken
 Axes = Union[int, Sequence[int]]
 
 
+_axis_error: Any = getattr(np, "exceptions", np).AxisError  #: an IndexError and a ValueError
+
+
 def axis_of(axis: Any, ndim: int) -> int:
     a = operator.index(axis)
     if not -ndim <= a < ndim:
-        raise IndexError(f"axis={a}: the array has {ndim} dimensions")
+        raise _axis_error(a, ndim)
     return a % ndim
 
 

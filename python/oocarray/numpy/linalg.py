@@ -156,9 +156,10 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Deferred:
     """See the array API standard; one pass."""
     common = common_type(x1, x2)
     a, b = node_of(x1), node_of(x2)
-    if axis >= 0 or axis < -min(len(a.shape), len(b.shape)):
-        if len(a.shape) != len(b.shape) or not -len(a.shape) <= axis < len(a.shape):
-            raise ValueError(f"axis={axis}: count from the last axis, with a negative number")
+    for node in (a, b):
+        axis_of(axis, len(node.shape))
+    if axis >= 0 and len(a.shape) != len(b.shape):
+        raise ValueError(f"axis={axis}: count from the last axis, with a negative number")
     if a.shape[axis] != b.shape[axis]:
         raise ValueError(f"vectors of {a.shape[axis]} and {b.shape[axis]} elements have no product")
     product = multiply(conj(Deferred(cast(a, common))), Deferred(cast(b, common)))
@@ -176,8 +177,9 @@ def outer(x1: Any, x2: Any, /) -> Deferred:
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Deferred:
     """See the array API standard."""
     a, b = in_memory(x1, "cross"), in_memory(x2, "cross")
-    if a.shape[axis] != 3 or b.shape[axis] != 3:
-        raise ValueError(f"cross() is of vectors of 3 elements, and not of {a.shape[axis]} and {b.shape[axis]}")
+    extents = [v.shape[axis_of(axis, v.ndim)] for v in (a, b)]
+    if extents != [3, 3]:
+        raise ValueError("cross() is of vectors of 3 elements, and not of {} and {}".format(*extents))
     return _held(np.cross(a, b, axis=axis))
 
 
