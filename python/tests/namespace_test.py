@@ -375,10 +375,46 @@ def test_an_array_of_the_namespace_has_methods_of_numpys_names(beyond, budget):
         assert isinstance(made, xp.Deferred) and made.dtype == wanted.dtype, made
         assert np.allclose(np.asarray(made), wanted), made
         del made
-    with pytest.raises(TypeError, match=r"sum\(\)"):
-        x.sum(where=p > 0)
+    with pytest.raises(TypeError, match="nothing"):
+        x.sum(nothing=p > 0)
     with pytest.raises(AttributeError, match="nothing"):
         x.nothing
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.clip(np.linspace(-1, 0, 1000), np.float32(0.5)),
+        lambda x: x.clip(None, np.linspace(-1, 0, 1000).astype("f4")),
+        lambda x: x.clip([0.0] * 1000, np.ones((2000, 1))),
+        lambda x: x[0].dot(np.arange(1000.0)),
+        lambda x: x.dot(2.0),
+        lambda x: x.take(np.array([[5, 7], [-1, 0]])),
+        lambda x: x.take([3, 4], 0),
+        lambda x: x.take(1_999_999),
+        lambda x: x.take([3, 4000], axis=0, mode="wrap"),
+        lambda x: x[0].searchsorted(np.array([0.5]), sorter=np.argsort(np.asarray(x[0]))),
+        lambda x: (x > 0).astype(int).choose([np.zeros(1000), np.ones(1000)]),
+        lambda x: x.round(2),
+        lambda x: x.mean(dtype="f4"),
+        lambda x: x.max(axis=0, initial=3.0),
+        lambda x: x.sum(axis=0, where=np.arange(1000) % 2 == 0),
+    ],
+)
+def test_methods_take_what_numpys_take(beyond, call):
+    a, p = beyond
+    found, wanted = call(xp.asarray(a)), call(p)
+    assert found.shape == wanted.shape and found.dtype == wanted.dtype
+    np.testing.assert_allclose(found, wanted, rtol=1e-5 if wanted.dtype == "f4" else 1e-12)
+
+
+def test_clips_and_takes_by_arrays_are_one_pass_in_the_budget(beyond, budget):
+    a, p = beyond
+    low = np.linspace(-1, 0, 1000)
+    made, read, _ = passes(budget, a, lambda: np.sum(np.clip(a, low, None), axis=0))
+    np.testing.assert_allclose(made, np.sum(np.clip(p, low, None), axis=0))
+    assert read < 1.2
+    assert isinstance(np.take(a, np.arange(0, 2000, 2), axis=0), xp.asarray(a).__class__)
 
 
 def test_what_numpy_knows_and_the_namespace_does_not_is_numpys(store, budget):

@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, Optional, Tuple
 
 import numpy as np
 
-from .. import _core
+from .. import _core, _names
 from .._numbers import bytes_text
 from .._runtime import runtime
 from . import _creation, _elementwise, _indexing, _manipulation, _ordering, _quantiles, _reductions, _statistics, fft, linalg
@@ -132,8 +132,24 @@ def _where(condition: Any, *choice: Any) -> Any:
     return _elementwise.where(_array_or_number(condition), *map(_array_or_number, choice))
 
 
+def _clip_by_arrays(a: Any, a_min: Any, a_max: Any) -> Any:
+    """As NumPy's ufunc does it, and of the type that it gives."""
+    bounds = [_array_or_number(b) for b in (a_min, a_max) if b is not None]
+    if builtins.any(not is_scalar(b) and b.dtype.kind not in "iuf" for b in bounds):
+        raise _OtherCall
+    of_arrays = len(bounds) == 2 and not builtins.any(map(is_scalar, bounds))
+    named = {"dtype": np.result_type(a.dtype, *(b.dtype for b in bounds))} if of_arrays else {}
+    for bound, f in zip(bounds, (np.minimum,) if a_min is None else (np.maximum, np.minimum)):
+        a = _elementwise.ufunc_result(f, (a, bound), named)
+        if a is None:
+            raise _OtherCall
+    return a
+
+
 def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **more: Any) -> Any:
     bounds = [a_min, a_max]
+    if out is None and not more and a.dtype.kind in "iuf" and builtins.any(np.ndim(b) > 0 for b in bounds if b is not None):
+        return _clip_by_arrays(a, *bounds)
     whole = a.dtype.kind in "iu"  # NumPy makes floats of them where a bound is one
     if out is not None or more or a.dtype.kind in "bc":
         raise _OtherCall
@@ -251,11 +267,27 @@ def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
 
 
 def _dot(a: Any, b: Any, out: Any = None) -> Any:
-    if out is not None or is_scalar(a) or np.ndim(b) == 0 or a.ndim != 2 or np.ndim(b) > 2:
+    a, b = _array_or_number(a), _array_or_number(b)
+    if out is not None or not (is_scalar(a) or a.dtype.kind in "iufc") or not (is_scalar(b) or b.dtype.kind in "iufc"):
         raise _OtherCall
-    if "b" in (a.dtype.kind, _array_or_number(b).dtype.kind):
+    dimensions = np.ndim(a), np.ndim(b)
+    if 0 in dimensions:
+        return _elementwise.ufunc_result(np.multiply, (a, b), {})
+    if dimensions == (1, 1) and a.shape == b.shape:
+        products: Any = _elementwise.ufunc_result(np.multiply, (a, b), {})
+        return _reductions.sum(products, dtype=products.dtype)
+    if dimensions[0] != 2 or dimensions[1] > 2:
         raise _OtherCall
-    return linalg.matmul(a, _array_or_number(b))
+    return linalg.matmul(a, b)
+
+
+def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
+    numbers = indices if isinstance(indices, _core.ArrayBase) else np.asarray(indices)
+    if out is not None or mode != "raise" or numbers.dtype.kind not in "iu":  # type: ignore[attr-defined]
+        raise _OtherCall
+    if axis is None:
+        a, axis = _manipulation.reshape(a, (-1,)), 0
+    return _indexing.take(a, numbers, axis=axis)
 
 
 def _without_missing(f: Callable[..., Any], with_type: bool = False) -> Callable[..., Any]:
@@ -349,6 +381,7 @@ _by_name: Dict[str, Callable[..., Any]] = {
     "stack": _stack,
     "std": _spread(lambda a, axis, ddof, keepdims: _reductions.std(a, axis=axis, keepdims=keepdims, correction=ddof)),
     "sum": _reduction(_reductions.sum, with_type=True),
+    "take": _take,
     "take_along_axis": _take_along_axis,
     "unique": _unique,
     "var": _spread(lambda a, axis, ddof, keepdims: _reductions.var(a, axis=axis, keepdims=keepdims, correction=ddof)),
@@ -373,7 +406,7 @@ _functions.update({getattr(np.fft, n): _transform(getattr(fft, n)) for n in ("ff
 _methods: Dict[str, Callable[..., Any]] = {
     **{n: _by_name[n] for n in (
         "all", "any", "argmax", "argmin", "argsort", "cumprod", "cumsum", "dot", "max", "mean", "min", "prod", "std", "sum",
-        "var",
+        "take", "var",
     )},
     "astype": _astype, "clip": lambda a, min=None, max=None, **more: _clip(a, min, max, **more), "copy": _copy,
 }
@@ -408,7 +441,6 @@ _of_deferred: Dict[str, Callable[..., Any]] = {
     "reshape": _reshape,
     "round": lambda a: _elementwise.round(a),  # type: ignore[attr-defined]
     "squeeze": _squeeze,
-    "take": lambda a, indices, axis=None: _indexing.take(a, _array_or_number(indices), axis=axis),
     "transpose": _transpose,
 }
 
@@ -422,22 +454,29 @@ def attribute_of_deferred(a: Deferred, name: str) -> Any:
         return NotImplemented
 
     def call(*arguments: Any, **named: Any) -> Any:
-        try:
-            return f(a, *arguments, **named)
-        except _OtherCall:
-            raise TypeError(f"{name}() of an array of oocarray.numpy does not take these arguments") from None
+        if _takes(f, (a, *arguments), named):
+            try:
+                return f(a, *arguments, **named)
+            except _OtherCall:
+                pass
+        return _names.attribute(a, name)(*arguments, **named)
 
     call.__name__, call.__doc__ = name, getattr(np.ndarray, name).__doc__
     return call
 
 
-def _called(what: str, f: Optional[Callable[..., Any]], arguments: Tuple[Any, ...], named: Dict[str, Any]) -> Any:
-    """NotImplemented where there is no counterpart."""
-    if f is None:
-        return NotImplemented
+def _takes(f: Callable[..., Any], arguments: Tuple[Any, ...], named: Dict[str, Any]) -> bool:
+    """Whether it has these arguments, of which NumPy may have more."""
     try:
         inspect.signature(f).bind(*arguments, **named)
-    except TypeError:  # NumPy has more arguments
+    except TypeError:
+        return False
+    return True
+
+
+def _called(what: str, f: Optional[Callable[..., Any]], arguments: Tuple[Any, ...], named: Dict[str, Any]) -> Any:
+    """NotImplemented where there is no counterpart."""
+    if f is None or not _takes(f, arguments, named):
         return NotImplemented
     try:
         return result_of(f(*arguments, **named))
