@@ -367,3 +367,16 @@ def test_a_source_with_many_parts_is_looked_at_once(tmp_path, budget, monkeypatc
         file.create_virtual_dataset("v", layout)
     with ooc.open_file(tmp_path / "all.h5", dataset="v") as a:
         assert np.array_equal(a, values[::-1]) and looked == ["d"]
+
+
+def test_a_virtual_dataset_without_an_end_is_refused_by_name(tmp_path, budget):
+    path, without_end = tmp_path / "virtual.h5", (h5py.h5s.UNLIMITED, 4)
+    with h5py.File(path, "w", libver="latest") as file:
+        file.create_dataset("source", data=np.ones((10, 4)), chunks=(5, 4), maxshape=(None, 4))
+        space = h5py.h5s.create_simple((10, 4), without_end)
+        space.select_hyperslab((0, 0), without_end)
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_virtual(space, b".", b"source", space)
+        h5py.h5d.create(file.id, b"grows", h5py.h5t.IEEE_F64LE, h5py.h5s.create_simple((10, 4), without_end), plist)
+    with pytest.raises(ooc.TypeMismatch, match="virtual.h5', dataset 'grows': takes parts without an end .*import"):
+        ooc.open_file(path, dataset="grows")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
@@ -44,6 +45,8 @@ def _box(space: Any, whole: Shape, refuse: Refuse) -> Tuple[Shape, Shape]:
         return (0,) * len(whole), whole
     if space.get_select_type() != h5py.h5s.SEL_HYPERSLABS:
         refuse("is made up of single elements of other datasets")
+    if space.is_regular_hyperslab() and h5py.h5s.UNLIMITED in itertools.chain(*space.get_regular_hyperslab()[2:]):
+        refuse("takes parts without an end (H5S_UNLIMITED) of other datasets")
     begin, last = space.get_select_bounds()
     shape = tuple(int(l - b + 1) for b, l in zip(begin, last))
     if np.prod(shape, dtype=np.uint64) != space.get_select_npoints():
