@@ -16,6 +16,7 @@ import pytest
 
 import oocarray as ooc
 from oocarray import _core
+from oocarray._in_place import hdf5_index
 
 try:
     import numcodecs
@@ -396,3 +397,36 @@ with ooc.open_file("{tmp_path}/a.h5", dataset="d") as a:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout == "True\n"
     assert "a.h5', dataset 'd': a walk in row-major order comes back to 64 chunks of 32768 bytes" in done.stderr
+
+
+@pytest.mark.parametrize("libver", ["earliest", "v108"])
+@pytest.mark.parametrize("seed", range(8))
+def test_one_walk_over_the_index_finds_the_chunks_that_libhdf5_finds(tmp_path, libver, seed):
+    rng = np.random.default_rng(seed)
+    shape = tuple(int(n) for n in rng.integers(20, 60, rng.integers(1, 4)))
+    chunks = tuple(int(n) for n in rng.integers(1, 5 if len(shape) < 3 else 12, len(shape)))
+    packed = {"compression": "gzip"} if rng.integers(2) else {}
+    with h5py.File(tmp_path / "f.h5", "w", libver=(libver, "latest")) as file:
+        d = file.create_dataset("d", shape, "i4", chunks=chunks, maxshape=(None,) * len(shape), **packed)
+        for k in range(int(rng.integers(40))):  # the header of the dataset goes on elsewhere
+            d.attrs[f"attribute {k}"] = "text" * k
+        for _ in range(5):
+            low = [int(rng.integers(n)) for n in shape]
+            d[tuple(slice(k, k + int(rng.integers(1, 30))) for k in low)] = rng.integers(100)
+        d.resize([int(rng.integers(n // 2 + 1, n + 10)) for n in shape])
+    with h5py.File(tmp_path / "f.h5", "r") as file:
+        d = file["d"]
+        grid = tuple(-(-n // c) for n, c in zip(d.shape, d.chunks))
+        infos = [d.id.get_chunk_info_by_coord(tuple(i * c for i, c in zip(at, d.chunks))) for at in np.ndindex(grid)]
+        wanted = np.array([(i.byte_offset, i.size, i.filter_mask) if i.size else (0, 0, 0) for i in infos], np.uint64)
+        found = hdf5_index._walked(d, grid)
+        assert found is not None if wanted.any() else found is None
+        assert found is None or np.array_equal(found, wanted)
+
+
+def test_an_index_that_is_not_known_is_asked_chunk_by_chunk(tmp_path, budget):
+    p = np.arange(1000)
+    with h5py.File(tmp_path / "f.h5", "w", libver="latest") as file:
+        file.create_dataset("d", data=p, chunks=(7,), maxshape=(None,))
+    with ooc.open_file(tmp_path / "f.h5") as a:
+        assert np.array_equal(a, p)

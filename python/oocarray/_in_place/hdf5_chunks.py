@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from typing import Any, Callable, Iterator, List, NamedTuple, NoReturn, Optional, Tuple
+from typing import Any, Callable, List, NamedTuple, NoReturn, Optional, Tuple
 
 import numpy as np
 
 from .. import _core
 from .chunks import Chunks
+from .hdf5_index import table_of
 
 Refuse = Callable[[str], NoReturn]
 
@@ -78,10 +79,6 @@ def fill_of(dataset: Any, dtype: "np.dtype[Any]") -> bytes:
     return one.tobytes()
 
 
-def _origins(dataset: Any) -> Iterator[Tuple[int, ...]]:
-    return itertools.product(*(range(0, n, c) for n, c in zip(dataset.shape, dataset.chunks)))
-
-
 class _Places:
     """Where chunks are in the file, which is not what libhdf5 says of them where the file has a user block.
 
@@ -94,13 +91,18 @@ class _Places:
         self.begins = sorted({0, dataset.file.userblock_size})  #: of which one is right
         self.seen = False
 
-    def look(self, origin: Tuple[int, ...], chunk: Any) -> None:
+    @property
+    def left(self) -> bool:
+        """Whether there is something to look for."""
+        return not self.seen or len(self.begins) > 1
+
+    def look(self, origin: Tuple[int, ...], at: int, size: int) -> None:
         """Has one look, and where both could be right still, one at each chunk."""
-        if self.seen and len(self.begins) == 1:
+        if not self.left:
             return
         self.seen = True
         _, stored = self.dataset.id.read_direct_chunk(origin)
-        self.begins = [b for b in self.begins if self.read(b + chunk.byte_offset, chunk.size) == stored]
+        self.begins = [b for b in self.begins if self.read(b + at, size) == stored]
         if not self.begins:
             self.refuse("has chunks that are not where its file says, or that are being written")
 
@@ -151,21 +153,19 @@ def chunks_of(dataset: Any, name: str, dtype: "np.dtype[Any]", refuse: Refuse) -
     shape = tuple(dataset.chunks)
     whole = int(np.prod(shape, dtype=np.uint64)) * dtype.itemsize
     places = _Places(dataset, refuse)
-    rows = []
+    table = table_of(dataset)
     some_unpacked = bool(filters)  # as long as no chunk at the end has shown that all there are packed
-    for origin in _origins(dataset):
-        chunk = dataset.id.get_chunk_info_by_coord(origin)
-        if not chunk.size:
-            rows.append((0, 0, 0))
+    for row, origin in zip(table, itertools.product(*(range(0, n, c) for n, c in zip(dataset.shape, shape)))):
+        if not places.left and not some_unpacked:
+            break
+        at, size, mask = map(int, row)
+        if not size:
             continue
-        places.look(origin, chunk)
-        mask = chunk.filter_mask
+        places.look(origin, at, size)
         at_end = any(o + c > n for o, c, n in zip(origin, shape, dataset.shape))
-        if some_unpacked and at_end and chunk.size == whole and not mask:
+        if some_unpacked and at_end and size == whole and not mask:
             some_unpacked = _is_unpacked(dataset, origin, dtype)
-            mask = _left_out if some_unpacked else 0
-        rows.append((chunk.byte_offset, chunk.size, mask))
-    table = np.array(rows, np.uint64).reshape(-1, 3)
+            row[2] = _left_out if some_unpacked else 0
     table[table[:, 1] != 0, 0] += np.uint64(places.begins[0])
     mask = table[:, 2].copy()
     table[:, 2] = sum((mask >> np.uint64(f.place) & np.uint64(1)) << np.uint64(i) for i, f in enumerate(applied))
