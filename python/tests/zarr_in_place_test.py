@@ -269,6 +269,8 @@ def test_what_cannot_be_read_in_place_is_refused_by_name(tmp_path, budget):
     refused("says 'new'", new=1)
     refused("storage transformers", storage_transformers=[{"name": "x"}])
     refused("no elements", shape=[0])
+    large = {"name": "regular", "configuration": {"chunk_shape": [2**32]}}
+    refused("less than 4 GiB", shape=[2**33], chunk_grid=large, codecs=[{"name": "bytes"}, {"name": "gzip"}])
     refused("do not go with", shape=[8, 8])
     refused("cannot be understood", shape=None)
     refused("cannot be understood.*fill value", data_type="uint8", fill_value=300)

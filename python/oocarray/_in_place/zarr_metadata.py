@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 from typing import Any, Callable, Dict, List, NamedTuple, NoReturn, Tuple
 
 import numpy as np
@@ -39,6 +40,7 @@ _keys_of_v3 = {
     "attributes", "storage_transformers", "dimension_names", "consolidated_metadata",
 }  # fmt: skip
 _shuffles = ("noshuffle", "shuffle", "bitshuffle")
+_of_less_than_4_gib = {"deflate", "gzip", "bzip2"}  #: as their libraries count bytes in 32 bits
 _codecs_of_v2 = {
     "zlib": "deflate", "gzip": "gzip", "zstd": "zstd", "blosc": "blosc", "lz4": "lz4", "bz2": "bzip2", "fletcher32": "fletcher32",
 }  # fmt: skip
@@ -56,7 +58,10 @@ def described(meta: Dict[str, Any], refuse: Refuse) -> Described:
     if len(found.chunk) != len(found.shape) or min(found.chunk) < 1:
         refuse(f"chunks of shape {found.chunk} do not go with the shape {found.shape}")
     known = _core.chunk_filters()
+    size = math.prod(found.chunk) * found.dtype.itemsize
     for f in found.filters:
+        if f in _of_less_than_4_gib and size >= 2**32:
+            refuse(f"its chunks have {size} bytes, and {f} is undone in place in chunks of less than 4 GiB")
         if f not in known:
             refuse(f"its chunks are packed by '{f}', which this build of oocarray does not unpack")
     return found
