@@ -19,7 +19,7 @@ from ._attributes import DTYPE, texts_of, values_of, with_dimensions
 from ._copying import Progress, Source, copied, copy_out, free_in, kept_of, passing_name
 from ._errors import TypeMismatch
 from ._hdf5_sources import check_sources
-from ._in_place.hdf5 import bare_dimension, is_bare, only_dataset, opened
+from ._in_place.hdf5 import bare_dimension, is_bare, only_dataset, opened, stored_name
 from ._index import Box, part_of
 from ._pieces import most_piece_bytes
 from ._store import Path, Store
@@ -53,7 +53,7 @@ def _source(source: Any, name: Optional[str]) -> Iterator[Tuple[Any, str]]:
             found = open_for_now.enter_context(opened(os.fspath(source)))
         where = repr(found.file.filename)
         if isinstance(found, h5py.Group):
-            name = name or only_dataset(found)
+            name = stored_name(found, name or only_dataset(found))
             if name not in found or not isinstance(found[name], h5py.Dataset):
                 raise KeyError(f"{where} has no dataset {name!r}; it has {', '.join(sorted(found)[:20]) or 'nothing'}")
             found = found[name]

@@ -380,3 +380,19 @@ def test_a_virtual_dataset_without_an_end_is_refused_by_name(tmp_path, budget):
         h5py.h5d.create(file.id, b"grows", h5py.h5t.IEEE_F64LE, h5py.h5s.create_simple((10, 4), without_end), plist)
     with pytest.raises(ooc.TypeMismatch, match="virtual.h5', dataset 'grows': takes parts without an end .*import"):
         ooc.open_file(path, dataset="grows")
+
+
+def test_a_variable_of_netcdf_beside_a_dimension_of_its_name_has_that_name(tmp_path, store, budget):
+    path, p = tmp_path / "f.nc", np.arange(12.0).reshape(3, 4)
+    with h5py.File(path, "w") as file:  # as netCDF-4 writes x(t, x)
+        file.create_dataset("x", (4,), ">f4").make_scale(f"This is a netCDF dimension but not a netCDF variable.{4:10d}")
+        file["_nc4_non_coord_x"] = p
+    for dataset in (None, "x"):
+        with ooc.open_file(path, dataset=dataset) as a:
+            assert np.array_equal(a, p)
+        with ooc.from_hdf5(path, store, f"copy of {dataset}", dataset=dataset) as a:
+            assert np.array_equal(a, p)
+    with h5py.File(path, "r+") as file:
+        file["y"] = p
+    with pytest.raises(KeyError, match="'x', 'y'"):
+        ooc.open_file(path)

@@ -115,12 +115,23 @@ def is_bare(dataset: Any) -> bool:
     return isinstance(mark, bytes) and mark.startswith(bare_dimension.encode())
 
 
+_beside_dimension = "_nc4_non_coord_"
+
+
+def stored_name(group: Any, name: str) -> str:
+    """By what name the file has a variable: netCDF-4 puts a prefix before one that is called as a dimension and is no coordinate."""
+    folder, slash, variable = name.rpartition("/")
+    other = folder + slash + _beside_dimension + variable
+    return other if other in group and (name not in group or is_bare(group[name])) else name
+
+
 def only_dataset(group: Any) -> str:
     """The name of the one dataset that there is below a group.  Raises KeyError where there are others."""
     import h5py
 
     names: List[str] = []
     group.visititems(lambda name, d: names.append(name) if isinstance(d, h5py.Dataset) and not is_bare(d) else None)
+    names = [name.replace(_beside_dimension, "") for name in names]
     if len(names) != 1:
         there = ", ".join(map(repr, names[:20])) or "no datasets"
         raise KeyError(f"{group.file.filename!r} has {there}: say which with dataset=")
@@ -196,7 +207,7 @@ def find(path: str, dataset: Optional[str], writable: bool) -> Place:
     except ImportError:
         raise ImportError(f"'{path}': finding a dataset of HDF5 needs the package h5py") from None
     with opened(path) as file:
-        name = dataset or only_dataset(file)
+        name = stored_name(file, dataset or only_dataset(file))
         found = _dataset(file, path, name)
 
         def refuse(why: str) -> NoReturn:
