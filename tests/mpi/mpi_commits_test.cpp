@@ -179,3 +179,52 @@ TEST_CASE("what one rank cannot forget in a commit is an error of all, and nothi
   CHECK(holds(a, 1));
   g->barrier("all have looked");
 }
+
+TEST_CASE(
+    "a rank that gives up where the others pass, in any meeting of a commit, writes no more to what is committed") {
+  if (all_ranks()->size() != 3) return;
+  for (int meetings = 1;; ++meetings) {
+    CAPTURE(meetings);
+    bool gave_up = false, wrote = false;
+    {
+      const group_ptr g = all_ranks(std::chrono::seconds(2));
+      int left = -1;  // meetings until this rank gives up; negative: it does not
+      const auto meet = [&](int now) {
+        if (left == 0 || (left > 0 && (left -= now) == 0))
+          throw io_error(std::make_error_code(std::errc::timed_out), "this rank has given up");
+      };
+      const auto giving_up = std::make_shared<testing::watched_rank>(
+          *g, [&](std::string_view) { meet(0); }, [&](std::string_view) { meet(1); });
+      runtime rt(small());
+      matrix a(rt, common_store(), "commits/a", create, {100, columns}, with(giving_up));
+      write_part(a, 1);
+      commit({&a});
+      write_part(a, 2);
+      if (g->rank() == 1) left = meetings;
+      try {
+        commit({&a});
+      } catch (const io_error&) {
+        gave_up = g->rank() == 1;
+      }
+      if (gave_up) try {
+          a.scatter(std::vector<matrix::index_type>{{a.local_rows().first, 0}}, std::vector<int>{7});
+          a.writeback();
+          wrote = true;
+        } catch (const io_error&) {
+          a.invalidate(discard);
+        }
+    }
+    const group_ptr g = all_ranks();
+    runtime rt(small());
+    const matrix a(rt, common_store(), "commits/a", open_read_only, {.group = g});
+    const std::uint64_t made = a.last_commit()->number;
+    CHECK(holds(a, static_cast<int>(made)));
+    CHECK((!wrote || made == 1));
+    std::uint64_t all[] = {gave_up};
+    g->all_reduce("who has given up", all, reduction::max);
+    if (all[0] == 0) {
+      CHECK(made == 2);
+      break;
+    }
+  }
+}

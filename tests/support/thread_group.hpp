@@ -103,21 +103,29 @@ class thread_group {
   std::atomic<std::uint64_t> exchanged_{0};
 };
 
-/// A rank of which `before` hears before it tells the others what it did in a call.
+/// A rank of which `before` hears before it tells the others what it did in a call, and `after` when they have met.
 class watched_rank final : public process_group {
  public:
-  watched_rank(process_group& g, std::function<void(std::string_view)> before)
-      : group_(g), before_(std::move(before)) {}
+  using told = std::function<void(std::string_view call)>;
+
+  watched_rank(
+      process_group& g, told before, told after = [](std::string_view) {})
+      : group_(g), before_(std::move(before)), after_(std::move(after)) {}
 
   int rank() const noexcept override { return group_.rank(); }
   int size() const noexcept override { return group_.size(); }
-  void barrier(std::string_view call) override { group_.barrier(call); }
+  void barrier(std::string_view call) override {
+    group_.barrier(call);
+    after_(call);
+  }
   bytes broadcast(std::string_view call, std::span<const std::byte> mine, int root) override {
     return group_.broadcast(call, mine, root);
   }
   std::vector<bytes> all_gather(std::string_view call, std::span<const std::byte> mine) override {
     before_(call);
-    return group_.all_gather(call, mine);
+    std::vector<bytes> all = group_.all_gather(call, mine);
+    after_(call);
+    return all;
   }
   void all_reduce(std::string_view call, std::span<std::uint64_t> values, reduction how) override {
     group_.all_reduce(call, values, how);
@@ -129,7 +137,7 @@ class watched_rank final : public process_group {
 
  private:
   process_group& group_;
-  const std::function<void(std::string_view)> before_;
+  const told before_, after_;
 };
 
 }  // namespace ooc::testing

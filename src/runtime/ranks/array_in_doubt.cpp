@@ -64,7 +64,11 @@ bytes changed_by_rank_0(std::span<shared_array* const> arrays, const std::string
     return told.take();
   };
   std::vector<bytes> all;
-  or_refuse_all(arrays, follows, [&] { all = group.together(call, outcome); });
+  or_refuse_all(arrays, follows, [&] {
+    // Who gives up in the meeting before this one, just as rank 0 passes it, is missed here.
+    group.barrier("all ranks for " + call);
+    all = group.together(call, outcome);
+  });
   storage::unpacker told(all.front());
   if (told.number() == 0)  // which all know
     group.together("failure of " + call, [&] {

@@ -21,8 +21,9 @@ void refuse_all(shared_array& a, const failure& why);
 /// throws io_error.
 void or_refuse_all(std::span<shared_array* const> arrays, const std::string& follows, const std::function<void()>& f);
 
-/// What `change` has returned on rank 0, which alone calls it.  Where it has thrown, all ranks throw the same, and the
-/// arrays are as before.  Who does not learn what has come of it has the arrays refuse_all().
+/// What `change` has returned on rank 0, which alone calls it, once all ranks have come.  Where it has thrown, all
+/// ranks throw the same, and the arrays are as before.  Who does not learn what has come of it, or whether rank 0 has
+/// begun, has the arrays refuse_all().
 process_group::bytes changed_by_rank_0(std::span<shared_array* const> arrays, const std::string& call,
                                        const std::string& follows, const std::function<process_group::bytes()>& change);
 

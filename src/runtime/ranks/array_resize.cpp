@@ -70,8 +70,7 @@ void exchange_file(shared_array& a, const std::string& call, const std::function
   const bool leads = a.rank() == 0;
   shared_array* const arrays[] = {&a};
   storage::opened_file changed;
-  a.group().barrier("blocks for " + call);  // those that are cut off are on their way nowhere
-  const auto told = changed_by_rank_0(
+  const auto told = changed_by_rank_0(  // when all have come: blocks that are cut off are on their way nowhere then
       arrays, "file for " + call,
       "nobody knows whether the file of array '" + a.path() + "' was changed: close the array and open it again", [&] {
         changed = change();
