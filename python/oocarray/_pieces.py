@@ -41,4 +41,5 @@ def pieces(
 
 def errors_as_here() -> Callable[[], ContextManager[Any]]:
     """Has NumPy treat errors of floats (`numpy.errstate`) as where this is called: later, or in another thread."""
-    return functools.partial(np.errstate, call=np.geterrcall(), **np.geterr())
+    settings: Any = {"call": np.geterrcall(), **np.geterr()}
+    return functools.partial(np.errstate, **settings)
