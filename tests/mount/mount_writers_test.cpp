@@ -8,6 +8,7 @@
 #include "mounted.hpp"
 #include "oocarray/file.hpp"
 #include "support/other_user.hpp"
+#include "support/pauses.hpp"
 #include "support/rounds.hpp"
 #include "support/small_space.hpp"
 
