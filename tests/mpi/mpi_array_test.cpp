@@ -592,6 +592,7 @@ TEST_CASE("what write_all cannot forget, as it is pinned meanwhile, all throw, a
 
 TEST_CASE("what is written where a write_all could not forget is none of another thread's for the next") {
   const group_ptr g = all_ranks();
+  if (g->size() == 1) return;  // it would write the old block
   runtime rt(small());
   testing::pinning_group<vector_of_doubles> pinning(g, {{page}, {2 * page}});
   vector_of_doubles a(rt, common_store(), "owed/b", create, {8 * page}, with(pinning.group));

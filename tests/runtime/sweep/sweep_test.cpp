@@ -242,7 +242,8 @@ TEST_CASE("a field that is the first one a step before is kept by the library, o
   former_at_random<3>(80, random_seed("former values of a body"));
 }
 
-TEST_CASE("a field that is the first one a step before takes little memory, so that more steps are fused", "[megabytes]") {
+TEST_CASE("a field that is the first one a step before takes little memory, so that more steps are fused",
+          "[megabytes]") {
   const test_store nodes(store_kind::in_memory);
   runtime rt(memory(nodes.staging() + 4_MiB));
   constexpr std::size_t n = 96, steps = 8;
