@@ -57,7 +57,7 @@ def _walked(dataset: Any, grid: Tuple[int, ...]) -> Optional[Table]:
 def _by_libhdf5(dataset: Any) -> Any:
     rows = []
     dataset.id.chunk_iter(lambda i: rows.append((i.byte_offset, i.size, i.filter_mask, *i.chunk_offset)))
-    return np.array(rows, np.uint64).reshape(len(rows), -1)
+    return np.array(rows, np.uint64).reshape(-1, 3 + len(dataset.chunks))
 
 
 def _by_tree(dataset: Any) -> Any:
