@@ -30,6 +30,25 @@ using namespace ooc::testing;
 
 namespace {
 
+/// A file that is open for writing on one node, which may be told to fail, or to answer late.
+struct file_on_faulty_node {
+  file_on_faulty_node() {
+    store.core =
+        std::make_shared<storage::store_core>("memory:", "test", store.metadata, storage::striped_file::nodes{node});
+    storage::new_file made;
+    made.striping = {.sn = 0, .nn = 1, .sf = 4096};
+    id = store.core->create("f", made).meta.id;
+    file = std::make_shared<live_file>(store.core, jobs, id);
+    file->open(true);
+  }
+
+  memory_store store{1};
+  std::shared_ptr<storage::faulty_io_service> node = std::make_shared<storage::faulty_io_service>(store.nodes[0]);
+  job_threads<> jobs{1};
+  file_id id = 0;
+  std::shared_ptr<live_file> file;
+};
+
 /// A file that is open for writing on nodes in memory, which answer at once.
 struct written_file {
   written_file() {
@@ -346,16 +365,10 @@ TEST_CASE("what another has written before bytes of which nobody was told is rea
 }
 
 TEST_CASE("zeros for many bytes wait for room on the way") {
-  memory_store store{1};
-  const auto node = std::make_shared<storage::faulty_io_service>(store.nodes[0]);
-  store.core =
-      std::make_shared<storage::store_core>("memory:", "test", store.metadata, storage::striped_file::nodes{node});
-  job_threads<> jobs{1};
-  storage::new_file made;
-  made.striping = {.sn = 0, .nn = 1, .sf = 4096};
-  const storage::file_id id = store.core->create("f", made).meta.id;
-  const auto file = std::make_shared<live_file>(store.core, jobs, id);
-  file->open(true);
+  file_on_faulty_node f;
+  auto& store = f.store;
+  const auto node = f.node;
+  const auto file = f.file;
   node->add({.call = storage::io_kind::write, .hold = true});
   int answer = -1;
   std::thread asking([&] { answer = file->zero(0, 64 << 20); });
@@ -365,7 +378,7 @@ TEST_CASE("zeros for many bytes wait for room on the way") {
   node->release();
   asking.join();
   CHECK(answer == 0);
-  CHECK(store.metadata->find(id).size == 64 << 20);
+  CHECK(store.metadata->find(f.id).size == 64 << 20);
   file->close(true);
 }
 
@@ -530,16 +543,10 @@ TEST_CASE("an array that could not be opened for writing stays free for others")
 
 TEST_CASE("appended bytes behind a write that was stored in part leave no hole") {
   constexpr std::size_t mebibyte = 1 << 20;
-  memory_store store{1};
-  const auto node = std::make_shared<storage::faulty_io_service>(store.nodes[0]);
-  store.core =
-      std::make_shared<storage::store_core>("memory:", "test", store.metadata, storage::striped_file::nodes{node});
-  job_threads<> jobs{1};
-  storage::new_file made;
-  made.striping = {.sn = 0, .nn = 1, .sf = 4096};
-  const storage::file_id id = store.core->create("f", made).meta.id;
-  const auto file = std::make_shared<live_file>(store.core, jobs, id);
-  file->open(true);
+  file_on_faulty_node f;
+  auto& store = f.store;
+  const auto node = f.node;
+  const auto file = f.file;
   const std::string bytes(mebibyte, 'a');
   const auto append = [&](std::uint64_t at) {
     file->write(at, std::as_bytes(std::span(bytes)), false, [](int error) { CHECK(error == 0); });
