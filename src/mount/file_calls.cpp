@@ -60,16 +60,6 @@ void open(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   });
 }
 
-bool is_there(file_system& fs, const storage::place& at) {
-  try {
-    (void)fs.metadata().lookup(at);
-    return true;
-  } catch (const error& e) {
-    if (e.code() != std::errc::no_such_file_or_directory) throw;
-    return false;
-  }
-}
-
 /// Where another mount has made it meanwhile, and the caller need not be the first: ESTALE lets the kernel look it up,
 /// check its permissions, and open what is there.  EBUSY where another program has begun to make it.
 entry make_file(file_system& fs, const storage::place& at, const storage::new_entry& what, bool first) {
@@ -77,7 +67,7 @@ entry make_file(file_system& fs, const storage::place& at, const storage::new_en
       return fs.metadata().make(at, what);
     } catch (const error& there) {
       if (there.code() != std::errc::file_exists || first) throw;
-      if (is_there(fs, at)) throw usage_error({ESTALE, std::generic_category()}, there.what());
+      if (lookup_if_there(fs.metadata(), at)) throw usage_error({ESTALE, std::generic_category()}, there.what());
       if (again) throw usage_error({EBUSY, std::generic_category()}, there.what());
     }
 }

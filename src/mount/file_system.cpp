@@ -160,15 +160,10 @@ void link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char* name) {
 /// errc::busy where a program writes it: what it still has would be lost without a word.  Who has it open on this mount
 /// goes on with it, as POSIX has it.
 std::shared_ptr<void> claim_unused_array(file_system& fs, const place& at, const char* to_be) {
-  try {
-    const entry e = fs.metadata().lookup(at);
-    if (e.kind != entry_kind::file || e.array.extents.empty() || e.names > 1) return nullptr;
-    if (const auto here = fs.find(lasting_number(e)); here && here->writable()) return nullptr;
-    return fs.core().claim_unused(e, to_be);
-  } catch (const error& none) {
-    if (none.code() != std::errc::no_such_file_or_directory) throw;
-    return nullptr;
-  }
+  const std::optional<entry> e = lookup_if_there(fs.metadata(), at);
+  if (!e || e->kind != entry_kind::file || e->array.extents.empty() || e->names > 1) return nullptr;
+  if (const auto here = fs.find(lasting_number(*e)); here && here->writable()) return nullptr;
+  return fs.core().claim_unused(*e, to_be);
 }
 
 void unlink(fuse_req_t req, fuse_ino_t parent, const char* name) {

@@ -31,11 +31,7 @@ shared_pointer::shared_pointer(std::shared_ptr<storage::store_core> core, const 
 storage::file_id shared_pointer::find() {
   const lock_guard lock(mutex_);
   if (id_ != 0) return id_;
-  try {
-    id_ = core_->metadata().lookup(file_).id;
-  } catch (const error& e) {
-    if (e.code() != std::errc::no_such_file_or_directory) throw;
-  }
+  if (const auto e = lookup_if_there(core_->metadata(), file_)) id_ = e->id;
   return id_;
 }
 

@@ -35,12 +35,8 @@ void match(storage::metadata_service& metadata, const std::string& folder, const
   std::vector<storage::entry> all;
   if (has_wildcards(name))
     all = metadata.list(folder);
-  else
-    try {
-      all = {metadata.lookup(join(folder, name))};
-    } catch (const error& e) {
-      if (e.code() != std::errc::no_such_file_or_directory) throw;
-    }
+  else if (auto e = lookup_if_there(metadata, join(folder, name)))
+    all.push_back(*std::move(e));
   for (const storage::entry& e : all) {
     if (has_wildcards(name) && ::fnmatch(name.c_str(), last_name(e.path).c_str(), FNM_PERIOD) != 0) continue;
     if (below.empty())
@@ -100,11 +96,7 @@ url_path split_url(const std::string& url) {
 
 std::vector<std::string> expand(storage::metadata_service& metadata, const std::string& path) {
   if (!has_wildcards(path)) return {path};
-  try {
-    return {metadata.lookup(path).path};
-  } catch (const error& e) {
-    if (e.code() != std::errc::no_such_file_or_directory) throw;
-  }
+  if (const auto e = lookup_if_there(metadata, path)) return {e->path};
   std::vector<std::string> found;
   match(metadata, "", trimmed(path), found);
   if (found.empty()) throw usage_mistake("'" + path + "' matches nothing in the store; `ooc ls` shows what is there");

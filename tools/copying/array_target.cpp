@@ -15,21 +15,12 @@ namespace ooc::tool {
 
 namespace {
 
-std::optional<storage::entry> look(storage::metadata_service& names, const std::string& path) {
-  try {
-    return names.lookup(path);
-  } catch (const error& e) {
-    if (e.code() == std::errc::no_such_file_or_directory) return std::nullopt;
-    throw;
-  }
-}
-
 /// Keeps its name for itself until it is complete, unless it needs no other.
 class made_array : public array_target {
  public:
   made_array(const located& where, new_array made)
       : where_(where), path_(trimmed(where.path)), made_(std::move(made)), core_(*where_.store.core()) {
-    const auto there = look(core_.metadata(), path_);
+    const auto there = lookup_if_there(core_.metadata(), path_);
     if (there && !made_.replace)
       throw usage_error({EEXIST, std::generic_category()},
                         "'" + path_ + "' exists already; take another name, or --force to replace it");
@@ -37,7 +28,7 @@ class made_array : public array_target {
       throw usage_error(std::make_error_code(std::errc::is_a_directory),
                         "'" + path_ + "' is no file, and only files are replaced; take another name");
     if (there) (void)core_.claim_unused(*there, "replaced");
-    if (const std::string folder = folder_of(path_); !folder.empty() && !look(core_.metadata(), folder))
+    if (const std::string folder = folder_of(path_); !folder.empty() && !lookup_if_there(core_.metadata(), folder))
       core_.metadata().mkdir(folder, 0777, true);
     const bool passes = there || made_.as_array || !made_.attributes.empty();
     unpublished_.emplace(
@@ -67,7 +58,7 @@ std::string element_text(const storage::array_description& a, const std::string&
 class filled_array : public array_target {
  public:
   filled_array(const located& where, const array_part& part) : where_(where), core_(*where_.store.core()) {
-    if (!look(core_.metadata(), where.path))
+    if (!lookup_if_there(core_.metadata(), where.path))
       throw usage_error({ENOENT, std::generic_category()},
                         "'" + where.path + "' does not exist, and " + (part.at.empty() ? "--append" : "--at") +
                             " writes into an array that is there; import the first file without it" +

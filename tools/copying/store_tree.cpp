@@ -149,14 +149,7 @@ class store_tree : public file_tree {
   store_tree(const ooc::store& store, const command_line& line)
       : store_(store), core_(*store.core()), names_(core_.metadata()), line_(line) {}
 
-  std::optional<entry> look(const std::string& path) override {
-    try {
-      return names_.lookup(path);
-    } catch (const error& e) {
-      if (e.code() == std::errc::no_such_file_or_directory) return std::nullopt;
-      throw;
-    }
-  }
+  std::optional<entry> look(const std::string& path) override { return lookup_if_there(names_, path); }
   std::vector<entry> list(const std::string& folder) override { return names_.list(folder); }
 
   std::unique_ptr<byte_source> open(const entry& e) override {

@@ -19,17 +19,6 @@ std::string parent_of(const std::string& path) {
   return last == std::string::npos || slash == std::string::npos ? "" : path.substr(0, slash);
 }
 
-/// Whether what has the path already has it for its maker only.
-bool is_being_made(storage::store_core& core, const std::string& path) {
-  try {
-    (void)core.metadata().lookup(path);
-    return false;
-  } catch (const error& e) {
-    if (e.code() != std::errc::no_such_file_or_directory) throw;
-    return true;
-  }
-}
-
 }  // namespace
 
 writing writing_as(const array_request& r) {
@@ -83,8 +72,10 @@ void array_file::create(const array_request& r, const array_plan& plan) {
     }
     opened_ = core.create(path_, f);
   } catch (const error& e) {
-    if (e.code() != std::errc::file_exists || is_being_made(core, path_)) throw;
-    if (core.metadata().lookup(path_).kind == storage::entry_kind::folder)
+    if (e.code() != std::errc::file_exists) throw;
+    const auto there = storage::lookup_if_there(core.metadata(), path_);
+    if (!there) throw;  // its maker only has it already
+    if (there->kind == storage::entry_kind::folder)
       throw usage_error(e.code(), "'" + path_ +
                                       "' exists already, as a folder: take another name, or remove the "
                                       "folder first");

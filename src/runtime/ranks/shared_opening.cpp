@@ -120,13 +120,7 @@ void shared_opening::create_or_open(const array_request& r) {
 /// Whether something has the path; rank 0 looks for all.
 bool shared_opening::is_there() const {
   const auto look = [&] {
-    try {
-      (void)array_.local().file().store()->metadata().lookup(array_.path());
-      return true;
-    } catch (const error& e) {
-      if (e.code() != std::errc::no_such_file_or_directory) throw;
-      return false;
-    }
+    return storage::lookup_if_there(array_.local().file().store()->metadata(), array_.path()).has_value();
   };
   const auto told = array_.group().together("looking for array '" + array_.path() + "'", [&] {
     return storage::packer().number(array_.rank() == 0 && look() ? 1 : 0).take();

@@ -4,11 +4,15 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "oocarray/error.hpp"
 #include "storage/service/metadata_call.hpp"
 
 namespace ooc::storage {
@@ -138,5 +142,15 @@ class metadata_front {
     return all;
   }
 };
+
+/// As lookup(), or nothing where there is none (ENOENT).
+inline std::optional<entry> lookup_if_there(metadata_front& metadata, const place& where) {
+  try {
+    return metadata.lookup(where);
+  } catch (const error& e) {
+    if (e.code() != std::errc::no_such_file_or_directory) throw;
+    return std::nullopt;
+  }
+}
 
 }  // namespace ooc::storage

@@ -302,8 +302,8 @@ std::shared_ptr<void> store_core::claim_unused(const entry& e, std::string_view 
   try {
     if (auto claim = claim_to_write(*this, e.id, false, &other)) return claim;
   } catch (const error& refused) {
-    // A user may be allowed to remove a file and not to write it.
-    if (refused.code() != std::errc::permission_denied) throw;
+    // A user may be allowed to remove a file and not to write it; or it has been removed meanwhile.
+    if (refused.code() != std::errc::permission_denied && refused.code() != std::errc::no_such_file_or_directory) throw;
     return nullptr;
   }
   throw usage_error(errc::busy, "'" + e.path + "' is open for writing" +
@@ -313,11 +313,7 @@ std::shared_ptr<void> store_core::claim_unused(const entry& e, std::string_view 
 
 void store_core::replace(std::string_view from, std::string_view to) {
   std::shared_ptr<void> claim;
-  try {
-    claim = claim_unused(metadata_->lookup(to), "replaced");
-  } catch (const error& e) {
-    if (e.code() != std::errc::no_such_file_or_directory) throw;
-  }
+  if (const std::optional<entry> there = lookup_if_there(*metadata_, to)) claim = claim_unused(*there, "replaced");
   entry gone = metadata_->move(from, to, true);
   if (gone.id != 0 && gone.kind == entry_kind::file && gone.names == 0) removals_.add_unnamed(std::move(gone));
 }
