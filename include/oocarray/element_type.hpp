@@ -79,6 +79,7 @@ struct element_type<bool> {
 
 // gcc 12 knows its limits on every processor, and the type in C++ on x86 only.
 #if defined(__FLT16_MAX__) && (defined(__x86_64__) || defined(__clang__) || __GNUC__ >= 13)
+#define OOCARRAY_FLOAT16
 template <>
 struct element_type<_Float16> {
   static std::string name() { return "f2"; }

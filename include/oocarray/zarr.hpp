@@ -453,8 +453,12 @@ class reader {
         put(std::bit_cast<std::uint64_t>(number), to);
       else if (to.size() == 4)
         put(std::bit_cast<std::uint32_t>(static_cast<float>(number)), to);
+#ifdef OOCARRAY_FLOAT16
+      else if (to.size() == 2)
+        put(std::bit_cast<std::uint16_t>(static_cast<_Float16>(number)), to);
+#endif
       else if (number != 0)
-        refuse("its fill value is a number of another size than 4 or 8 bytes");
+        refuse("its fill value is a number of a size that this compiler does not know");
     } else if (kind == 'b') {
       put(value.is_boolean() ? value.get<bool>() : value.get<int>() != 0, to);
     } else {

@@ -24,8 +24,8 @@ extern "C" {  // which its header leaves to C++
 #endif
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
-#include <limits>
 #include <memory>
 
 #include "storage/chunked/big_endian.hpp"
@@ -56,6 +56,11 @@ std::string check_crc32c(std::span<const std::byte>& bytes) {
   return stored == crc32c(bytes.data(), bytes.size()) ? "" : "does not match its checksum (CRC32C)";
 }
 
+/// As many bytes as a library that counts them in 32 bits writes at once.
+std::uint32_t at_most_4_gib(std::span<const std::byte> to) {
+  return static_cast<std::uint32_t>(std::min<std::size_t>(to.size(), UINT32_MAX));
+}
+
 /// The format's checksum is compared.
 std::string inflate(std::span<const std::byte>& bytes, std::span<std::byte> to, chunk_filter format) {
   const bool gzip = format == chunk_filter::gzip;
@@ -65,9 +70,9 @@ std::string inflate(std::span<const std::byte>& bytes, std::span<std::byte> to, 
   state.next_in = const_cast<std::uint8_t*>(reinterpret_cast<const std::uint8_t*>(bytes.data()));
   state.avail_in = static_cast<std::uint32_t>(bytes.size());
   state.next_out = reinterpret_cast<std::uint8_t*>(to.data());
-  state.avail_out = static_cast<std::uint32_t>(to.size());
+  const std::uint32_t room = state.avail_out = at_most_4_gib(to);
   const int e = isal_inflate_stateless(&state);
-  bytes = to.first(to.size() - state.avail_out);
+  bytes = to.first(room - state.avail_out);
   if (e == ISAL_DECOMP_OK) return "";
   return std::string(e == ISAL_OUT_OVERFLOW         ? "unpacks to more than a chunk"
                      : e == ISAL_INCORRECT_CHECKSUM ? "does not match its checksum"
@@ -120,9 +125,7 @@ std::string unpack_blosc(std::span<const std::byte>& bytes, std::span<std::byte>
 
 #ifdef OOCARRAY_LZF
 std::string unpack_lzf(std::span<const std::byte>& bytes, std::span<std::byte> to) {
-  constexpr std::size_t most = std::numeric_limits<unsigned>::max();
-  const auto n = lzf_decompress(bytes.data(), static_cast<unsigned>(bytes.size()), to.data(),
-                                static_cast<unsigned>(std::min(to.size(), most)));
+  const auto n = lzf_decompress(bytes.data(), static_cast<unsigned>(bytes.size()), to.data(), at_most_4_gib(to));
   if (n == 0) return "cannot be unpacked (LZF)";
   bytes = to.first(n);
   return "";
@@ -170,7 +173,7 @@ std::string unpack_hdf5_lz4(std::span<const std::byte>& bytes, std::span<std::by
 
 #ifdef OOCARRAY_BZIP2
 std::string unpack_bzip2(std::span<const std::byte>& bytes, std::span<std::byte> to) {
-  auto n = static_cast<unsigned>(to.size());
+  unsigned n = at_most_4_gib(to);
   auto* const from = const_cast<char*>(reinterpret_cast<const char*>(bytes.data()));
   const int e = BZ2_bzBuffToBuffDecompress(reinterpret_cast<char*>(to.data()), &n, from,
                                            static_cast<unsigned>(bytes.size()), 0, 0);
@@ -240,6 +243,10 @@ bool packs(chunk_filter f) noexcept {
          f != chunk_filter::crc32c;
 }
 
+bool counts_in_32_bits(chunk_filter f) noexcept {
+  return f == chunk_filter::deflate || f == chunk_filter::gzip || f == chunk_filter::bzip2;
+}
+
 bool copies(chunk_filter f) noexcept { return f != chunk_filter::fletcher32 && f != chunk_filter::crc32c; }
 
 std::uint64_t most_packed(std::uint64_t bytes) noexcept { return bytes + bytes / 8 + (64 << 10); }
@@ -252,6 +259,7 @@ std::uint64_t most_between(const std::vector<chunk_filter>& filters, std::uint64
 
 std::string undo(chunk_filter f, [[maybe_unused]] std::span<const std::uint32_t> parameters,
                  std::span<const std::byte>& now, std::span<std::byte> next, std::uint32_t element_size) {
+  if (counts_in_32_bits(f) && now.size() > UINT32_MAX) return "has 4 GiB or more as it is packed";
   switch (f) {
     case chunk_filter::deflate:
     case chunk_filter::gzip: return inflate(now, next, f);

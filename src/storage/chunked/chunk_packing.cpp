@@ -69,7 +69,7 @@ std::string deflate(bytes_in& now, bytes_out next, chunk_filter format, int leve
   stream.next_in = const_cast<std::uint8_t*>(reinterpret_cast<const std::uint8_t*>(now.data()));
   stream.avail_in = static_cast<std::uint32_t>(now.size());
   stream.next_out = reinterpret_cast<std::uint8_t*>(next.data());
-  stream.avail_out = static_cast<std::uint32_t>(next.size());
+  stream.avail_out = static_cast<std::uint32_t>(std::min<std::size_t>(next.size(), UINT32_MAX));
   if (const int e = isal_deflate_stateless(&stream); e != COMP_OK)
     return "cannot be packed (ISA-L says " + std::to_string(e) + ")";
   now = next.first(stream.total_out);
@@ -118,7 +118,7 @@ std::string pack_lz4(bytes_in& now, bytes_out next, int acceleration) {
 
 #ifdef OOCARRAY_BZIP2
 std::string pack_bzip2(bytes_in& now, bytes_out next, int level) {
-  auto n = static_cast<unsigned>(next.size());
+  auto n = static_cast<unsigned>(std::min<std::size_t>(next.size(), UINT32_MAX));
   auto* const from = const_cast<char*>(reinterpret_cast<const char*>(now.data()));
   const int e = BZ2_bzBuffToBuffCompress(reinterpret_cast<char*>(next.data()), &n, from,
                                          static_cast<unsigned>(now.size()), std::clamp(level, 1, 9), 0, 0);
@@ -132,6 +132,7 @@ std::string pack_bzip2(bytes_in& now, bytes_out next, int level) {
 
 std::string apply(chunk_filter f, [[maybe_unused]] const chunk_packing& how, bytes_in& now, bytes_out next,
                   std::uint32_t element_size) {
+  if (counts_in_32_bits(f) && now.size() > UINT32_MAX) return "is longer than its filter packs";
   switch (f) {
     case chunk_filter::deflate:
     case chunk_filter::gzip: return deflate(now, next, f, how.level);

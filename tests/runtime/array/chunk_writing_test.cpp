@@ -240,6 +240,9 @@ TEST_CASE("chunks that cannot be written are refused when the file is opened for
   c.filters = {chunk_filter::gzip};
   c.packing.resize(2);
   refused(c, "it has 1 filters, and how to pack is said of 2");
+  c.packing.clear();
+  c.extents = {std::size_t{1} << 20, 512};
+  refused(c, "its chunks have 4294967296 bytes, and deflate, gzip and bzip2 are undone");
   c = f.chunks({lines, 100'000});
   refused(c, "which needs a memory budget of at least");
 }

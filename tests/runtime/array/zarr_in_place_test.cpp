@@ -222,6 +222,12 @@ TEST_CASE("elements of other kinds are named by their bytes, with NumPy's name f
   CHECK((fill.size() == 12 && fill[0] == std::byte{'A'} && fill[4] == std::byte{0xe9} && fill[5] == std::byte{}));
   CHECK_THROWS_WITH(of({{"name", "fixed_length_utf32"}, {"configuration", {{"length_bytes", 4}}}}, "NaT"),
                     Catch::Contains("longer than its elements"));
+#ifdef OOCARRAY_FLOAT16
+  const zarr_description half = of("float16", 1.5);
+  CHECK(half.element_type == "f2");
+  CHECK(half.contents.chunks->fill == std::vector{std::byte{0x00}, std::byte{0x3e}});
+  CHECK(of("float16", "-Infinity").contents.chunks->fill == std::vector{std::byte{0x00}, std::byte{0xfc}});
+#endif
   const json fields = json::array({json::array({"a", "int32"}), json::array({"b", "float64"})});
   CHECK(of({{"name", "structured"}, {"configuration", {{"fields", fields}}}}, "").element_type == "struct12");
 }
