@@ -4,6 +4,7 @@
 
 #include "mpi/pinning_group.hpp"
 #include "mpi/ranks.hpp"
+#include "mpi/small_blocks.hpp"
 #include "oocarray/commit.hpp"
 #include "oocarray/file.hpp"
 #include "oocarray/ooc_array.hpp"
@@ -14,6 +15,7 @@ using Catch::Contains;
 using testing::all_ranks;
 using testing::common_store;
 using testing::message_of;
+using testing::small;
 
 namespace {
 
@@ -21,8 +23,6 @@ using group_ptr = std::shared_ptr<process_group>;
 using matrix = ooc_array<int, 2>;
 
 constexpr std::size_t columns = 70;
-
-runtime_options small() { return testing::memory(common_store().core()->staging_bytes() + 64 * 4096); }
 
 array_options<int> with(const group_ptr& g) {
   return {.block = 4096, .stripes = {.sf = 4096}, .max_extents = {300}, .commits = true, .replace = true, .group = g};

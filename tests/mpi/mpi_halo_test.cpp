@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "mpi/ranks.hpp"
+#include "mpi/small_blocks.hpp"
 #include "oocarray/ooc_array.hpp"
 
 using namespace ooc;
@@ -9,20 +10,13 @@ using testing::all_ranks;
 using testing::common_store;
 using testing::conflict_of;
 using testing::message_of;
+using testing::page;
+using testing::small;
 using testing::soon;
 using group_ptr = std::shared_ptr<process_group>;
 using matrix = ooc_array<double, 2>;
 
 namespace {
-
-constexpr std::size_t page = 4096 / sizeof(double);  // elements in a block: a row of the arrays here
-
-runtime_options small(std::uint64_t blocks = 64) {
-  runtime_options o;
-  o.memory = common_store().core()->staging_bytes() + blocks * 4096;
-  o.read_ahead = 0;
-  return o;
-}
 
 array_options<double> with(const group_ptr& g, bool owner_computes = true) {
   return {.block = 4096, .replace = true, .group = g, .owner_computes = owner_computes};

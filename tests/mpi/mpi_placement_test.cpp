@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "mpi/ranks.hpp"
+#include "mpi/small_blocks.hpp"
 #include "oocarray/ooc_array.hpp"
 #include "support/forwarded_node.hpp"
 #include "support/test_arrays.hpp"
@@ -11,6 +12,7 @@ using Catch::Contains;
 using testing::all_ranks;
 using testing::common_store;
 using testing::message_of;
+using testing::small;
 
 namespace {
 
@@ -22,8 +24,6 @@ constexpr std::size_t columns = 512;  // a row is a block
 array_options<double> placed(const group_ptr& g) {
   return {.block = 4096, .placement = placement::by_rank, .replace = true, .group = g, .owner_computes = true};
 }
-
-runtime_options small() { return testing::memory(common_store().core()->staging_bytes() + 64 * 4096, 1); }
 
 /// Bytes that this rank has asked of each node, or sent to it.
 std::vector<std::uint64_t> traffic(const store& s) {
@@ -52,7 +52,7 @@ TEST_CASE("a rank that reads and writes its whole part speaks to its own node on
   const group_ptr g = all_ranks();
   const store s = common_store();
   CHECK(s.near_nodes().size() == s.nodes());
-  runtime rt(small());
+  runtime rt(small(1));
   const std::size_t rows = 40 * static_cast<std::size_t>(g->size());
   matrix a(rt, s, "placed/a", create, {rows, columns}, placed(g));
   const auto [first, last] = a.local_rows();
@@ -93,7 +93,7 @@ TEST_CASE("a rank that reads and writes its whole part speaks to its own node on
 TEST_CASE("parts are stripes again when the array is opened, with blocks of any size") {
   const group_ptr g = all_ranks();
   const store s = common_store();
-  runtime rt(small());
+  runtime rt(small(1));
   const std::size_t rows = 21 * static_cast<std::size_t>(g->size()) - 5;
   box<2> mine;
   {
@@ -111,7 +111,7 @@ TEST_CASE("nodes that do not lie beside the ranks are the same error on all, and
   const int last = g->size() - 1;
   const store s = testing::with_nodes(
       common_store(), [&](const auto& node) { return std::make_shared<somewhere>(node, g->rank() != last); });
-  runtime rt(small());
+  runtime rt(small(1));
   const auto make = [&](const array_options<double>& o) { matrix a(rt, s, "placed/none", create, {70, columns}, o); };
   CHECK_THAT(message_of<usage_error>([&] { make(placed(g)); }),
              Contains("'placed/none'") && Contains("no I/O node on the host of rank " + std::to_string(last)));

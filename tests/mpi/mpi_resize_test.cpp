@@ -3,6 +3,7 @@
 
 #include "mpi/pinning_group.hpp"
 #include "mpi/ranks.hpp"
+#include "mpi/small_blocks.hpp"
 #include "oocarray/ooc_array.hpp"
 #include "support/test_arrays.hpp"
 
@@ -11,6 +12,7 @@ using Catch::Contains;
 using testing::all_ranks;
 using testing::common_store;
 using testing::message_of;
+using testing::small;
 
 namespace {
 
@@ -18,8 +20,6 @@ using group_ptr = std::shared_ptr<process_group>;
 using matrix = ooc_array<int, 2>;
 
 constexpr std::size_t columns = 70;
-
-runtime_options small() { return testing::memory(common_store().core()->staging_bytes() + 64 * 4096); }
 
 array_options<int> with(const group_ptr& g) {
   return {.block = 4096,
