@@ -10,6 +10,7 @@
 #include "mpi/ranks.hpp"
 #include "mpi/small_blocks.hpp"
 #include "oocarray/ooc_array.hpp"
+#include "support/pauses.hpp"
 
 using namespace ooc;
 using testing::all_ranks;

@@ -17,7 +17,8 @@ namespace ooc::storage {
 bool packs(chunk_filter f) noexcept;
 /// Whether what it makes, or was made of, is in other memory: all but checksums.
 bool copies(chunk_filter f) noexcept;
-/// Whether the library that undoes and applies it counts bytes in 32 bits.
+/// Whether the library that undoes and applies it counts bytes in 32 bits: a chunk has fewer, and what is packed need
+/// not.
 bool counts_in_32_bits(chunk_filter f) noexcept;
 /// The most that filters which pack make of so many bytes, with checksums.
 std::uint64_t most_packed(std::uint64_t bytes) noexcept;

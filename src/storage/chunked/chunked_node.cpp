@@ -208,11 +208,6 @@ std::shared_ptr<io_service> make_chunked_node(std::shared_ptr<const plain_file> 
     refuse(errc::invalid_request, what, "the fill value has another size than an element");
   if (!std::all_of(chunks.filters.begin(), chunks.filters.end(), can_undo))
     refuse(errc::invalid_request, what, "its chunks are packed by a filter that this build of the library cannot undo");
-  chunk_grid grid(array.extents, extents, array.element_size);
-  if (grid.chunk_bytes() > UINT32_MAX && std::any_of(chunks.filters.begin(), chunks.filters.end(), counts_in_32_bits))
-    refuse(errc::invalid_request, what,
-           "its chunks have " + std::to_string(grid.chunk_bytes()) +
-               " bytes, and deflate, gzip and bzip2 are undone in place in chunks of less than 4 GiB: `ooc import` it");
   if (!chunks.parameters.empty() && chunks.parameters.size() != chunks.filters.size())
     refuse(errc::invalid_request, what,
            "it has " + std::to_string(chunks.filters.size()) + " filters, and parameters of " +
@@ -223,8 +218,8 @@ std::shared_ptr<io_service> make_chunked_node(std::shared_ptr<const plain_file> 
   for (std::size_t d = 0; d < order.size(); ++d)
     if (order.size() != extents.size() || order[d] != d)
       refuse(errc::invalid_request, what, "the order of its dimensions does not name each of them once");
-  const auto d = std::make_shared<const chunked_dataset>(
-      chunked_dataset{what, std::move(grid), std::move(chunks), array.element_size});
+  const auto d = std::make_shared<const chunked_dataset>(chunked_dataset{
+      what, chunk_grid(array.extents, extents, array.element_size), std::move(chunks), array.element_size});
   return make_chunked_node(path, std::make_shared<chunk_source>(d, stored_of(std::move(file), d), budget));
 }
 

@@ -154,8 +154,10 @@ void check_chunked(const place_request& r, const place_contents& c, const std::s
   if (std::ranges::find(asked.extents, 0U) != asked.extents.end())
     refuse(errc::invalid_request, what, "it has no elements, and so no chunks");
   const auto bytes = bytes_of({asked.chunks->extents.begin(), asked.chunks->extents.end()}, r.element_size);
-  if (!bytes_of(c.array.extents, r.element_size) || !bytes || *bytes > greatest_chunk)
-    refuse(errc::invalid_request, what, "it passes 2^63 - 1 bytes, or its chunks 2^32 - 1");
+  if (!bytes_of(c.array.extents, r.element_size)) refuse(errc::invalid_request, what, "it passes 2^63 - 1 bytes");
+  if (!bytes || *bytes > greatest_chunk)
+    refuse(errc::invalid_request, what,
+           "its chunks have 4 GiB or more, and smaller ones only are used in place: `ooc import` it");
 }
 
 /// Checks that the file has what is said of it.
