@@ -85,7 +85,9 @@ class _Folder(AbstractDataStore):
     __slots__ = ("_attributes", "_lazy", "_unlimited", "_variables")
 
     def __init__(self, store: Store, path: str, dropped: Set[str]) -> None:
-        self._attributes = {k: _plain(v) for k, v in values_of(store.attributes(path).texts()).items()}
+        texts = store.attributes(path).texts()
+        # What begins so says how this store keeps its files (`ooc.drained`), and goes into no file.
+        self._attributes = {k: _plain(v) for k, v in values_of(texts).items() if not k.startswith("ooc.")}
         self._lazy: List[_LazyArray] = []
         self._unlimited: Set[str] = set()
         self._variables: Dict[str, xr.Variable] = {}

@@ -255,6 +255,25 @@ def test_attributes_of_groups_are_those_of_folders(shell):
         assert f.attrs["version"] == 7
 
 
+def test_what_a_store_notes_of_its_nodes_goes_into_no_file_and_comes_from_none(shell):
+    with shell.open("a.h5", "w") as f:
+        f["a"] = np.arange(3.0)
+        f.attrs["title"] = "a run"
+        f.attrs["ooc.drained"] = f.attrs["ooc.retired"] = "1"
+        f["a"].attrs["ooc.note"] = "of an array"
+    done = shell.run("import", "a.h5", "/")
+    assert done.returncode == 0 and done.stderr.count(b": it is left out") == 2
+    for key in ["ooc.drained", "ooc.retired"]:
+        assert f"note: 'a.h5', group '/': attribute '{key}' says how the store".encode() in done.stderr
+    assert shell.attributes("/") == {"title": "a run"} and shell.attributes("a") == {"ooc.note": "of an array"}
+    assert b"retired" not in shell.ok("info") and b"no new files" not in shell.ok("info")
+    shell.ok("drain", "-q", "1")
+    assert "ooc.retired" in shell.attributes("/")
+    shell.ok("export", "a", "b.h5")
+    with shell.open("b.h5") as f:
+        assert dict(f.attrs) == {"title": "a run"}
+
+
 def test_scalars_enumerations_and_bit_fields_are_arrays(shell):
     with shell.open("a.h5", "w") as f:
         f["scalar"] = 4.5

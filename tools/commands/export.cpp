@@ -187,6 +187,7 @@ int run_export(const command& self, const std::vector<std::string>& arguments) {
     hdf5_dataset d = dataset_of(line, source.meta, part);
     d.description = description;
     if (!from.in_place) d.of_group = from.store.core()->metadata().lookup(folder_of(source.meta.path)).attributes;
+    std::erase_if(d.of_group, [](const auto& a) { return is_of_store(a.first); });
     if (part.element_type.starts_with("struct")) d.attributes.erase(storage::dtype_attribute);  // is the type
     if (!line.has("format") && names_netcdf(file)) fit_netcdf(file, d);
     hdf5_output made(out.path(), file, d);

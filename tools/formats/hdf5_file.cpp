@@ -183,6 +183,11 @@ std::vector<hdf5_group> hdf5_groups(const std::string& file) {
     hdf5_group g;
     if (group) g.attributes = read_plain_attributes(group, g.left_out);
     if (path != ".") g.path = path;
+    std::erase_if(g.attributes, [&g](const auto& a) {
+      if (is_of_store(a.first))
+        g.left_out.push_back("attribute '" + a.first + "' says how the store that it comes from keeps its files");
+      return is_of_store(a.first);
+    });
     if (!g.attributes.empty() || !g.left_out.empty()) groups.push_back(std::move(g));
   }
   return groups;

@@ -50,6 +50,14 @@ def test_the_engine_is_guessed_and_arrays_are_closed(data, store):
     store.open("runs/temperature").close()
 
 
+def test_what_a_store_notes_of_its_nodes_is_no_attribute_of_a_dataset(store, budget):
+    store.create("a", 3).close()
+    store.attributes()["title"] = "a run"
+    store.attributes()["ooc.drained"] = "0"
+    with xr.open_dataset(store.url, engine="oocarray") as ds:
+        assert ds.attrs == {"title": "a run"}
+
+
 def test_wrong_names_of_dimensions_are_refused(data, store):
     store.attributes("runs/time")["dimensions"] = '["a", "b"]'
     with pytest.raises(ValueError, match="'runs/time': its attribute 'dimensions'"):
