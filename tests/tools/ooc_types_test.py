@@ -300,6 +300,24 @@ def test_damaged_npz_files_are_refused_by_name(shell, save):
         assert shell.run("import", "-f", "a.npz", "x").returncode in (0, 1), bytes(data)
 
 
+def test_a_damaged_array_in_fortrans_order_is_refused_by_name(shell):
+    a = np.asfortranarray(np.arange(600_000, dtype="i4").reshape(600, 1000))  # more than is read at a time
+    np.savez(f"{shell.folder}/a.npz", x=a)
+    save(shell, "zeros.npy", np.zeros((600, 1000), "i4"))
+    shell.ok("import", "zeros.npy", "there")
+    shell.ok("import", "a.npz", "good")
+    assert same(exported(shell, "good"), np.ascontiguousarray(a))
+    with open(f"{shell.folder}/a.npz", "r+b") as f:
+        f.seek(2_000_000)
+        byte = f.read(1)[0]
+        f.seek(2_000_000)
+        f.write(bytes([byte ^ 1]))
+    says = ["'a.npz'", "'x.npy'", "checksum", "take the file"]
+    shell.refused("import", "a.npz", "x", names=says)
+    shell.refused("import", "a.npz", "there", "--at", "0,0", names=says)
+    assert not exported(shell, "there").any()
+
+
 def test_files_are_appended_to_an_array_and_put_into_places(shell):
     """As many time steps as come, one file each."""
     for k in range(4):

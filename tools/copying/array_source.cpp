@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/entry_text.hpp"
+#include "base/interrupt.hpp"
 #include "copying/slab_pump.hpp"
 #include "copying/turned_source.hpp"
 #include "formats/byte_order.hpp"
@@ -15,6 +16,7 @@
 #include "formats/plain_file.hpp"
 #include "formats/zip_file.hpp"
 #include "oocarray/error.hpp"
+#include "oocarray/units.hpp"
 #include "storage/layout/element_description.hpp"
 #include "storage/layout/element_type.hpp"
 #include "storage/layout/npy.hpp"
@@ -27,7 +29,8 @@ namespace {
 struct byte_stream {
   virtual ~byte_stream() = default;
   virtual void read(std::span<std::byte> out) = 0;
-  virtual void finish() = 0;  ///< throws where there is more
+  virtual void finish() = 0;  ///< throws where there is more, or a checksum is another
+  virtual bool has_checksum() const { return false; }
 };
 
 class file_bytes : public byte_stream {
@@ -51,6 +54,7 @@ class member_bytes : public byte_stream {
   member_bytes(const std::string& archive, const zip_member& m) : in_(archive, m) {}
   void read(std::span<std::byte> out) override { in_.read(out); }
   void finish() override { in_.finish(); }
+  bool has_checksum() const override { return true; }
 
  private:
   zip_reader in_;
@@ -159,6 +163,17 @@ void refuse_raw_options(const command_line& line) {
     if (line.has(o)) throw usage_mistake(std::string("--") + o + " is for raw files; a .npy file says it itself");
 }
 
+/// Reads the `left` bytes of a stream that has a checksum, which shows at its end.
+void read_to_checksum(byte_stream& in, std::uint64_t left) {
+  std::vector<std::byte> passed(std::min<std::uint64_t>(left, 1_MiB));
+  for (; left > 0; left -= passed.size()) {
+    check_interrupted();
+    passed.resize(std::min<std::uint64_t>(left, passed.size()));
+    in.read(passed);
+  }
+  in.finish();
+}
+
 /// `h.data_offset` is in `file`; `bytes` begin behind the header.
 std::unique_ptr<array_source> npy_source(const command_line& line, const std::string& file,
                                          const storage::npy_header& h, bool is_stream,
@@ -171,7 +186,12 @@ std::unique_ptr<array_source> npy_source(const command_line& line, const std::st
                         "'" + file +
                             "' is in Fortran order, and a stream, or what is compressed, comes in one direction "
                             "only; import it from a file, or give --transpose to take its dimensions reversed");
-    s = std::make_unique<turned_source>(file, h);
+    std::function<void()> verify_first;  // the copy itself reads the file past `bytes`
+    if (bytes->has_checksum())
+      verify_first = [in = std::shared_ptr<byte_stream>(std::move(bytes)), n = h.data_bytes] {
+        read_to_checksum(*in, n);
+      };
+    s = std::make_unique<turned_source>(file, h, std::move(verify_first));
   } else {
     s = std::make_unique<row_major_source>(std::move(bytes), h.swap_unit);
   }

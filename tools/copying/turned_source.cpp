@@ -53,9 +53,13 @@ detail::element_kernel kernel_of(const std::string& file, const storage::npy_hea
 
 }  // namespace
 
-turned_source::turned_source(std::string file, storage::npy_header header)
-    : file_(std::move(file)), header_(std::move(header)) {
+turned_source::turned_source(std::string file, storage::npy_header header, std::function<void()> verify_first)
+    : file_(std::move(file)), header_(std::move(header)), verify_first_(std::move(verify_first)) {
   (void)kernel_of(file_, header_);
+}
+
+void turned_source::check(const box&) {
+  if (verify_first_) verify_first_();
 }
 
 void turned_source::copy(const box&, array_target& to, std::uint64_t buffer,
