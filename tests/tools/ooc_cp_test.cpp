@@ -32,14 +32,14 @@ struct two_stores : shell {
   }
   std::string to_other() const { return "cp --to " + other_url() + " "; }
   std::string from_other() const { return "cp --from " + other_url() + " "; }
-  /// Changes bytes from 10000 on of the only file with stripe objects in the store's second folder.
-  void damage() {
+  /// Changes bytes, from this one on, of the only file with stripe objects in the store's second folder.
+  void damage(std::uint64_t at = 10000) {
     fs::path victim;
     for (const auto& e : fs::recursive_directory_iterator(folder / "n1"))
       if (e.is_regular_file() && e.path().extension() == ".data") victim = e.path();
     REQUIRE_FALSE(victim.empty());
     std::fstream f(victim, std::ios::in | std::ios::out | std::ios::binary);
-    f.seekp(10000);
+    f.seekp(static_cast<std::streamoff>(at));
     f.write("damaged?", 8);
   }
   ooc::storage::entry entry_in_other(const std::string& path) const {
@@ -243,6 +243,44 @@ TEST_CASE("--salvage takes what can be read, fills the rest, and says how much t
            "512 elements (4096 bytes) cannot be read and are nan in the copy: 24-535 ");
   CHECK((contents(sh.folder / "row") == expected.substr(8000, 8000)));
   sh.refused(sh.to_other() + "--salvage many a b", "'many' is no f8");
+}
+
+TEST_CASE("--salvage takes every element of a row in tiles whose chunk is good") {
+  two_stores sh;
+  std::vector<double> numbers(2000);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<double>(i);
+  write(sh.folder / "x", std::string(reinterpret_cast<const char*>(numbers.data()), numbers.size() * 8));
+  sh.ok("import -q x a --nn 1 --sn 1 --type f8 --shape 2x1000 --tile 2x500");
+  // Chunks 0 and 2 of 4 KiB.  Columns 10 to 509 of the second row begin and end in them, and are else in chunk 1.
+  sh.damage(100);
+  sh.damage(9000);
+  std::string expected;
+  for (std::size_t row = 0; row < 2; ++row)
+    for (std::size_t column = 10; column < 1000; ++column) {
+      const std::size_t in_file = column / 500 * 1000 + row * 500 + column % 500, chunk = in_file * 8 / 4096;
+      const double element = chunk % 2 == 0 ? -1 : numbers[row * 1000 + column];
+      expected.append(reinterpret_cast<const char*>(&element), 8);
+    }
+  const outcome o = sh.run("export -q --format raw --salvage -1 --box :,10: a part");
+  CHECK(o.status == 1);
+  CHECK(o.err.find("'a': ") != std::string::npos);
+  CHECK((contents(sh.folder / "part") == expected));
+}
+
+TEST_CASE("--salvage takes every stripe that is left, also where several have less than a checksum covers", "[local]") {
+  two_stores sh;
+  write(sh.folder / "x", numbered(100'000));
+  sh.in_other("import -q x a --type f4 --shape 25x1000 --sf 1024");
+  fs::remove_all(sh.folder / "o1");
+  std::string expected = numbered(100'000);
+  for (std::size_t at = 0; at < expected.size(); ++at)
+    if (at / 1024 % 3 == 1) expected[at] = '\0';
+  const std::string from = "'" + sh.other_url() + "?lost=" + (sh.folder / "o1").string() + "' ";
+  CHECK(sh.run("cp -q --salvage 0 --from " + from + "a a").status == 1);
+  sh.ok("export -q --format raw a copied");
+  CHECK((contents(sh.folder / "copied") == expected));
+  CHECK(sh.run("export -q --format raw --salvage 0 --store " + from + "a exported").status == 1);
+  CHECK((contents(sh.folder / "exported") == expected));
 }
 
 TEST_CASE("a local store that has lost a folder is read as far as the others go", "[local]") {

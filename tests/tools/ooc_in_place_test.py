@@ -98,6 +98,21 @@ def test_records_keep_their_fields(shell, files):
     assert np.load(in_folder(shell, "out.npy")).tolist() == [(1, 2.5), (3, 4.5)]
 
 
+def test_what_is_left_of_a_file_in_place_is_every_chunk_that_can_be_read(shell):
+    values = np.arange(1000.0)
+    with shell.open("bad.h5", "w") as f:
+        f.create_dataset("a", data=values, chunks=(100,), fletcher32=True)
+        damaged = [f["a"].id.get_chunk_info(k).byte_offset for k in (0, 5)]
+    with open(in_folder(shell, "bad.h5"), "r+b") as f:
+        for at in damaged:
+            f.seek(at + 8)
+            f.write(b"damaged?")
+    done = shell.run("export", "-q", "--salvage", "-1", "./bad.h5/a", "out.npy")
+    assert done.returncode == 1 and b"200 elements" in done.stderr and b"0-99, 500-599" in done.stderr
+    values[:100] = values[500:600] = -1
+    assert np.array_equal(np.load(in_folder(shell, "out.npy")), values)
+
+
 def test_what_cannot_be_used_in_place_is_refused_with_the_remedy(shell, files):
     shell.refused("stat", "./run.h5", names=["several datasets", "g/plain"])
     shell.refused("picture", "./run.h5/turned", "x.png", names=["turned", "import it"])

@@ -86,23 +86,33 @@ hdf5_dataset dataset_of(const command_line& line, const storage::entry& e, const
 
 using box_reader = std::function<failure(const storage::index&, const storage::index&, std::byte*)>;
 
+/// How the rows of what is exported lie in the file.
+struct row_place {
+  std::uint64_t first;  ///< where they begin in the rows of the array
+  std::uint64_t tile;   ///< elements of a row that lie together; 0: all
+};
+
+row_place place_of_rows(const array_to_read& from, std::uint64_t first) {
+  if (from.in_place && from.in_place->chunks) return {first, from.in_place->chunks->extents.back()};
+  const auto& tile = from.file.meta.array.tile;
+  return {first, tile.empty() ? 0 : tile.back()};
+}
+
 /// A box of which not all can be read, row by row.
-void read_what_is_left(salvage& rescue, const storage::array_description& part, const std::vector<std::uint64_t>& tile,
+void read_what_is_left(salvage& rescue, const storage::array_description& part, const row_place& rows,
                        const storage::index& lower, const storage::index& upper, std::byte* out,
                        const box_reader& read) {
   const std::size_t last = lower.size() - 1;
   const std::uint64_t row = upper[last] - lower[last];
-  std::uint64_t together = rescue.usually_together();
-  if (!tile.empty()) together = std::min(together, tile[last]);
   storage::index at = lower;
   for (std::byte* memory = out;; memory += row * rescue.element_size()) {
     std::uint64_t number = 0;  // of the row's first element, in the order of what is exported
     for (std::size_t d = 0; d <= last; ++d) number = number * part.extents[d] + at[d];
-    rescue.read(lower[last], upper[last], together, number, memory,
+    rescue.read(rows.first + lower[last], rows.first + upper[last], rows.tile, number, memory,
                 [&](std::uint64_t begin, std::uint64_t end, std::byte* to) {
                   storage::index from = at, until = at;
-                  from[last] = begin;
-                  until[last] = end;
+                  from[last] = begin - rows.first;
+                  until[last] = end - rows.first;
                   for (std::size_t d = 0; d < last; ++d) ++until[d];
                   return read(from, until, to);
                 });
@@ -170,7 +180,7 @@ int run_export(const command& self, const std::vector<std::string>& arguments) {
   if (is_array && format == file_format::raw && !out.path().empty()) require_written_format(line, file);
   const std::uint64_t bytes = storage::array_bytes(part);
   std::optional<progress> bar;
-  std::optional<salvage> rescue = salvage::of(line, source.meta.array);
+  std::optional<salvage> rescue = salvage::of(line, source.meta);
   const auto read = [&](const storage::index& lower, const storage::index& upper, std::byte* memory) {
     return source.file->read(storage::box_request(array, moved(lower, wanted.lower), moved(upper, wanted.lower)),
                              memory);
@@ -178,7 +188,7 @@ int run_export(const command& self, const std::vector<std::string>& arguments) {
   const auto fill = [&](const storage::index& lower, const storage::index& upper, std::span<std::byte> slab) {
     const failure f = read(lower, upper, slab.data());
     if (f && rescue)
-      read_what_is_left(*rescue, part, array.tile, lower, upper, slab.data(), read);
+      read_what_is_left(*rescue, part, place_of_rows(from, wanted.lower.back()), lower, upper, slab.data(), read);
     else
       throw_if(f);
   };

@@ -258,7 +258,7 @@ std::uint64_t since_of(const command_line& line) {
 void copy_file(const command_line& line, const transfer& t, std::uint64_t buffer, progress* bar, plan& p,
                failures& bad) {
   const auto source = t.from->open(t.source);
-  std::optional<salvage> rescue = salvage::of(line, source->meta.array);
+  std::optional<salvage> rescue = salvage::of(line, source->meta);
   if (rescue) {
     source->rescue = &*rescue;
     buffer = std::max(rescue->element_size(), buffer / rescue->element_size() * rescue->element_size());

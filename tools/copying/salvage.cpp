@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 #include "base/interrupt.hpp"
 #include "storage/layout/file_shape.hpp"
@@ -78,20 +79,20 @@ void add_salvage_option(command_line& line) {
                 "the status is 1; without it, such a file is left out");
 }
 
-salvage::salvage(const std::string& value, const storage::array_description& array) : value_(value) {
+salvage::salvage(const std::string& value, const storage::entry& file) : value_(value) {
+  const storage::array_description& array = file.array;
   const bool plain = array.extents.empty();
   element_ = filling_element(value, plain ? "u1" : array.element_type, plain ? 1 : array.element_size);
   if (element_.empty())
     throw usage_mistake("--salvage: '" + value + "' is no " + (plain ? "byte (0 to 255)" : array.element_type));
+  // Checksums change at the ends of stripes, and every 4 KiB of what a node has: at multiples of this in the file.
+  const std::uint64_t unit = std::gcd(storage::chunk_size, file.striping.sf);
+  together_ = std::max<std::uint64_t>(1, unit / element_.size());
 }
 
-std::optional<salvage> salvage::of(const command_line& line, const storage::array_description& array) {
+std::optional<salvage> salvage::of(const command_line& line, const storage::entry& file) {
   if (!line.has("salvage")) return std::nullopt;
-  return salvage(line.text("salvage"), array);
-}
-
-std::uint64_t salvage::usually_together() const noexcept {
-  return std::max<std::uint64_t>(1, storage::chunk_size / element_.size());
+  return salvage(line.text("salvage"), file);
 }
 
 void salvage::lose(range r, std::byte* out) {
@@ -108,7 +109,7 @@ void salvage::lose(range r, std::byte* out) {
   last_end_ = r.end;
 }
 
-void salvage::read(std::uint64_t begin, std::uint64_t end, std::uint64_t together, std::uint64_t at, std::byte* out,
+void salvage::read(std::uint64_t begin, std::uint64_t end, std::uint64_t tile, std::uint64_t at, std::byte* out,
                    const read_elements& read) {
   const auto readable = [&](std::uint64_t from, std::uint64_t to, std::byte* memory) {
     const failure f = read(from, to, memory);
@@ -118,13 +119,19 @@ void salvage::read(std::uint64_t begin, std::uint64_t end, std::uint64_t togethe
   if (readable(begin, end, out)) return;
   check_interrupted();
   const std::uint64_t n = end - begin;
+  const bool apart = tile != 0 && begin / tile != (end - 1) / tile;
   std::vector<std::byte> one(element_.size());
   // Both ends of what has at most two checksums are unreadable: so is all between them.
-  if (n == 1 || (n <= together && !readable(begin, begin + 1, one.data()) && !readable(end - 1, end, one.data())))
+  if (n == 1 ||
+      (!apart && n <= together_ && !readable(begin, begin + 1, one.data()) && !readable(end - 1, end, one.data())))
     return lose({at, at + n}, out);
-  const std::uint64_t left = n > together ? (n / 2 + together - 1) / together * together : n / 2;
-  this->read(begin, begin + left, together, at, out, read);
-  this->read(begin + left, end, together, at + left, out + left * element_.size(), read);
+  std::uint64_t left = n > together_ ? (n / 2 + together_ - 1) / together_ * together_ : n / 2;
+  if (apart) {  // at the beginning of a tile
+    const std::uint64_t middle = (begin + n / 2) / tile * tile;
+    left = (middle > begin ? middle : middle + tile) - begin;
+  }
+  this->read(begin, begin + left, tile, at, out, read);
+  this->read(begin + left, end, tile, at + left, out + left * element_.size(), read);
 }
 
 std::string salvage::report(const std::string& path) const {

@@ -12,7 +12,7 @@
 
 #include "base/command.hpp"
 #include "oocarray/error.hpp"
-#include "storage/layout/array_description.hpp"
+#include "storage/service/entry.hpp"
 
 namespace ooc::tool {
 
@@ -26,20 +26,17 @@ class salvage {
 
   /// `value`: as on the command line; throws usage_mistake where it is none of the array's element type (of a plain
   /// file: a byte).
-  salvage(const std::string& value, const storage::array_description& array);
+  salvage(const std::string& value, const storage::entry& file);
   /// As --salvage says; nothing where it was not given.
-  static std::optional<salvage> of(const command_line& line, const storage::array_description& array);
+  static std::optional<salvage> of(const command_line& line, const storage::entry& file);
 
   std::uint64_t element_size() const noexcept { return element_.size(); }
 
   /// Fills `out` with the elements from `begin` on, as far as they can be read, and the others with the value.
-  /// `together`: so many elements that lie together in the file share at most two checksums.  `number`: of the element
-  /// `begin`, for report().
-  void read(std::uint64_t begin, std::uint64_t end, std::uint64_t together, std::uint64_t number, std::byte* out,
+  /// `tile`: elements lie together in the file from one multiple of it to the next; 0: all do.  `number`: of the
+  /// element `begin`, for report().
+  void read(std::uint64_t begin, std::uint64_t end, std::uint64_t tile, std::uint64_t number, std::byte* out,
             const read_elements& read);
-
-  /// Elements that share at most two checksums where they lie together in a file.
-  std::uint64_t usually_together() const noexcept;
 
   bool lost_any() const noexcept { return lost_ != 0; }
   /// "'a': 512 elements (4096 bytes) cannot be read and are nan: elements 512-1023 (<why>)".
@@ -53,6 +50,7 @@ class salvage {
 
   std::string value_;
   std::vector<std::byte> element_;
+  std::uint64_t together_;  ///< so many elements that lie together in the file share at most two checksums
   std::uint64_t lost_ = 0;
   std::vector<range> first_;  // of what is lost, as many as report() names
   std::uint64_t more_ = 0;    // ranges beyond those

@@ -70,7 +70,7 @@ class store_source : public byte_source {
 
   void read_what_is_left(std::size_t bytes, std::byte* out) {
     const std::uint64_t each = rescue->element_size(), first = at_ / each;
-    rescue->read(first, first + bytes / each, rescue->usually_together(), first, out,
+    rescue->read(first, first + bytes / each, 0, first, out,
                  [&](std::uint64_t begin, std::uint64_t end, std::byte* memory) {
                    return file_.file->read(request::contiguous(begin * each, (end - begin) * each), memory);
                  });
