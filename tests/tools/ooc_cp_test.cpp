@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "oocarray/file.hpp"
+#include "oocarray/ooc_array.hpp"
 #include "storage/service/store_core.hpp"
 #include "support/shell.hpp"
 
@@ -47,7 +48,39 @@ struct two_stores : shell {
   }
 };
 
+template <int Number>
+struct particle {
+  std::uint32_t id;
+};
+
+/// A damaged array of such particles; what is left of it, with sevens in place of the rest.
+template <int Number>
+std::string make_damaged_particles(two_stores& sh) {
+  std::string bytes = numbered(40'000);
+  {
+    auto store = sh.store();
+    ooc::runtime rt{{.memory = 8_MiB}};
+    ooc::ooc_array<particle<Number>, 1> a{rt, store, "a", ooc::create, {10'000}, {.stripes = {.sn = 1, .nn = 1}}};
+    for (std::size_t i = 0; i < 10'000; ++i) {
+      particle<Number> p{};
+      std::memcpy(&p, bytes.data() + 4 * i, 4);
+      a[i] = p;
+    }
+  }
+  sh.damage();
+  return bytes.replace(8192, 4096, std::string(4096, '\7'));
+}
+
 }  // namespace
+
+template <>
+struct ooc::element_type<particle<1>> {
+  static std::string name() { return "particle-v2"; }
+};
+template <>
+struct ooc::element_type<particle<2>> {
+  static std::string name() { return "force"; }
+};
 
 TEST_CASE("an array copied to another store and back is the same, attributes and mode too") {
   two_stores sh;
@@ -243,6 +276,20 @@ TEST_CASE("--salvage takes what can be read, fills the rest, and says how much t
            "512 elements (4096 bytes) cannot be read and are nan in the copy: 24-535 ");
   CHECK((contents(sh.folder / "row") == expected.substr(8000, 8000)));
   sh.refused(sh.to_other() + "--salvage many a b", "'many' is no f8");
+}
+
+TEST_CASE("--salvage fills the bytes of elements whose type has a name of its own") {
+  two_stores sh;
+  const bool is_particle = GENERATE(true, false);  // else a name that begins as that of a float
+  const std::string expected = is_particle ? make_damaged_particles<1>(sh) : make_damaged_particles<2>(sh);
+  const outcome copied = sh.run(sh.to_other() + "-q --salvage 7 a a");
+  INFO(copied.err);
+  CHECK(copied.status == 1);
+  CHECK(copied.err.find("'a': 1024 elements (4096 bytes) cannot be read and are 7") != std::string::npos);
+  CHECK((sh.bytes_in_other("a") == expected));
+  CHECK(sh.run("export -q --format raw --salvage 7 a whole").status == 1);
+  CHECK((contents(sh.folder / "whole") == expected));
+  sh.refused("export -q --format raw --salvage nan a none", "'nan' is no byte (0 to 255)");
 }
 
 TEST_CASE("--salvage takes every element of a row in tiles whose chunk is good") {

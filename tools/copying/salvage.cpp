@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/interrupt.hpp"
+#include "storage/layout/element_type.hpp"
 #include "storage/layout/file_shape.hpp"
 
 namespace ooc::tool {
@@ -51,8 +52,15 @@ std::vector<std::byte> half(const std::string& text) {
   return bytes_of(static_cast<std::uint16_t>(sign | ((field << 10) + units)));
 }
 
+/// Elements that are no numbers here: their bytes are filled, all with the same.
+bool is_filled_by_bytes(const storage::array_description& array) {
+  const std::string& type = array.element_type;
+  return array.extents.empty() || storage::element_size(type) != array.element_size || type.starts_with("struct") ||
+         type == "f16" || type == "c32";
+}
+
 std::vector<std::byte> filling_element(const std::string& text, const std::string& type, std::size_t size) {
-  const char kind = type.empty() ? 'u' : type[0];
+  const char kind = type[0];
   std::vector<std::byte> e;
   if (kind == 'f' && size == 2) return half(text);
   if ((kind == 'f' && size == 4) || (kind == 'c' && size == 8)) e = number<float>(text);
@@ -66,8 +74,6 @@ std::vector<std::byte> filling_element(const std::string& text, const std::strin
   if (kind == 'u' && size == 2) e = number<std::uint16_t>(text);
   if (kind == 'u' && size == 4) e = number<std::uint32_t>(text);
   if (kind == 'u' && size == 8) e = number<std::uint64_t>(text);
-  if (e.empty() && (type.starts_with("struct") || (kind == 'f' && size == 16)))
-    if (const auto byte = number<std::uint8_t>(text); !byte.empty()) e.assign(size, byte[0]);
   return e;
 }
 
@@ -75,16 +81,18 @@ std::vector<std::byte> filling_element(const std::string& text, const std::strin
 
 void add_salvage_option(command_line& line) {
   line.option()("salvage", po::value<std::string>()->value_name("VALUE"),
-                "what cannot be read of a file gets this value (a number, nan; of plain files a byte), is counted, and "
-                "the status is 1; without it, such a file is left out");
+                "what cannot be read of a file gets this value (a number, nan; of plain files and structures a byte), "
+                "is counted, and the status is 1; without it, such a file is left out");
 }
 
 salvage::salvage(const std::string& value, const storage::entry& file) : value_(value) {
   const storage::array_description& array = file.array;
-  const bool plain = array.extents.empty();
-  element_ = filling_element(value, plain ? "u1" : array.element_type, plain ? 1 : array.element_size);
+  const bool bytes = is_filled_by_bytes(array);
+  element_ = bytes ? number<std::uint8_t>(value) : filling_element(value, array.element_type, array.element_size);
   if (element_.empty())
-    throw usage_mistake("--salvage: '" + value + "' is no " + (plain ? "byte (0 to 255)" : array.element_type));
+    throw usage_mistake("--salvage: '" + value + "' is no " + (bytes ? "byte (0 to 255)" : array.element_type) +
+                        ", which '" + file.path + "' needs");
+  if (bytes && !array.extents.empty()) element_.resize(array.element_size, element_[0]);
   // Checksums change at the ends of stripes, and every 4 KiB of what a node has: at multiples of this in the file.
   const std::uint64_t unit = std::gcd(storage::chunk_size, file.striping.sf);
   together_ = std::max<std::uint64_t>(1, unit / element_.size());

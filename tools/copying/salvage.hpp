@@ -24,8 +24,8 @@ class salvage {
   /// Reads elements [begin, end) of a row to `out`; a failure leaves nothing said about `out`.
   using read_elements = std::function<failure(std::uint64_t begin, std::uint64_t end, std::byte* out)>;
 
-  /// `value`: as on the command line; throws usage_mistake where it is none of the array's element type (of a plain
-  /// file: a byte).
+  /// `value`: as on the command line; throws usage_mistake where it is none of the array's element type.  For plain
+  /// files, structures, long doubles and types with names of their own it is a byte, which all their bytes get.
   salvage(const std::string& value, const storage::entry& file);
   /// As --salvage says; nothing where it was not given.
   static std::optional<salvage> of(const command_line& line, const storage::entry& file);
