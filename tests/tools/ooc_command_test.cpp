@@ -12,12 +12,14 @@
 #include <vector>
 
 #include "oocarray/file.hpp"
+#include "oocarray/ooc_array.hpp"
 #include "storage/layout/npy.hpp"
 #include "storage/service/store_core.hpp"
 #include "support/shell.hpp"
 #include "support/soon.hpp"
 
 using namespace ooc::testing;
+using namespace ooc::literals;
 namespace fs = std::filesystem;
 
 namespace {
@@ -38,7 +40,17 @@ std::string npy_with_header(std::string header, int version, const std::string& 
   return s + header + data;
 }
 
+struct particle {
+  std::uint32_t id;
+  float mass;
+};
+
 }  // namespace
+
+template <>
+struct ooc::element_type<particle> {
+  static std::string name() { return "particle-v2"; }
+};
 
 TEST_CASE("help and version") {
   shell sh;
@@ -183,6 +195,31 @@ TEST_CASE("what a .npy header says and we cannot store is refused with a remedy"
     sh.refused("import x.npy y", "x.npy");
     sh.refused("import x.npy y", "; ");  // what to do about it
   }
+}
+
+TEST_CASE("a type with a name of its own goes out with its fields where the attribute dtype describes them") {
+  shell sh;
+  {
+    auto store = sh.store();
+    ooc::runtime rt{{.memory = 8_MiB}};
+    ooc::ooc_array<particle, 1> a{rt, store, "a", ooc::create, {2}};
+    a[0] = particle{7, 1.5f};
+  }
+  const std::string fields = "[('id', '<u4'), ('mass', '<f4')]";
+  sh.ok("attr set a dtype \"" + fields + "\"");
+  sh.ok("export -q a a.npy");
+  CHECK(contents(sh.folder / "a.npy").find("{'descr': " + fields + ", 'fortran_order'") != std::string::npos);
+  const outcome h5 = sh.run("export -q a a.h5");
+  if (h5.err.find("built without HDF5") == h5.err.npos) {
+    CHECK(h5.status == 0);
+    sh.ok("import -q a.h5 b");
+    CHECK(sh.ok("attr get b") == "dtype=" + fields + "\n");
+  }
+  sh.ok("attr set a dtype \"'<f4'\"");
+  sh.refused("export -q a b.npy", "describes elements of 4 bytes, and there are 8");
+  sh.ok("attr rm a dtype");
+  sh.ok("export -q a b.npy");
+  CHECK(contents(sh.folder / "b.npy").find("'|V8'") != std::string::npos);
 }
 
 TEST_CASE("a tiled array comes out row-major through a small buffer") {

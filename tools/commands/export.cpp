@@ -39,10 +39,11 @@ storage::index usual_chunk(const storage::array_description& a) {
   return chunk;
 }
 
-/// The description in the attribute `dtype` of elements that are so many bytes; empty: there is none.
-std::string description_in(const storage::entry& e) {
+/// The description in the attribute `dtype` of elements that are so many bytes; empty: there is none.  `type`: of the
+/// elements, without a name of the user's.
+std::string description_in(const storage::entry& e, const std::string& type) {
   const auto found = e.attributes.find(storage::dtype_attribute);
-  if (!e.array.element_type.starts_with("struct") || found == e.attributes.end()) return "";
+  if (!type.starts_with("struct") || found == e.attributes.end()) return "";
   try {
     const storage::element_description d = storage::description_of(found->second);
     if (d.size() == e.array.element_size) return d.text();
@@ -157,7 +158,7 @@ int run_export(const command& self, const std::vector<std::string>& arguments) {
   }
   if (storage::element_size(array.element_type) != array.element_size)  // none, or a name of the user's
     array.element_type = "struct" + std::to_string(array.element_size);
-  const std::string description = description_in(source.meta);
+  const std::string description = description_in(source.meta, array.element_type);
   if (storage::array_file_bytes(array) > source.meta.size)
     throw integrity_error(errc::corrupt, "'" + source.meta.path +
                                              "': its entry describes more data "
