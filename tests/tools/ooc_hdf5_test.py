@@ -198,6 +198,21 @@ def test_dimension_names_attributes_and_fill_value_are_kept(shell):
     assert shell.attributes("again")["dimensions"] == '["time","x"]'
 
 
+@pytest.mark.parametrize("text", ["", "7", "[", "[]", "[1,2]", "[x]"])
+def test_a_number_that_has_been_set_to_a_text_is_exported_as_that(shell, text):
+    with shell.open("a.nc", "w") as f:
+        f["t"] = np.arange(3.0)
+        f["t"].attrs["scale"] = np.array([2.5])
+        f["t"].attrs["one"] = np.float32(2.5)
+    shell.ok("import", "a.nc", "t")
+    for name in ["scale", "one"]:
+        shell.ok("attr", "set", "t", name, text)
+    shell.ok("export", "t", "b.nc")
+    with shell.open("b.nc") as f:
+        assert f["t"].attrs["scale"] == text
+        assert f["t"].attrs["one"] == (7 if text == "7" else text)
+
+
 def test_a_coordinate_is_the_scale_of_its_own_dimension(shell):
     with shell.open("a.nc", "w") as f:
         f.create_dataset("time", data=np.arange(6.0)).make_scale("time")

@@ -192,10 +192,9 @@ void write_one(hid_t dataset, const std::string& name, const std::string& text, 
   bool done = false;
   if (!element.empty() && element != "str")
     with_number(element, [&](auto zero) {
-      const std::string inside =
-          shape.empty() ? text : text.substr(1, text.size() - std::min<std::size_t>(2, text.size()));
-      const auto bytes = numbers_of<decltype(zero)>(inside);
-      if (bytes.size() != count * sizeof zero) return;  // it has been set to another text since
+      if (!shape.empty() && text.size() < 2) return;  // it has been set to another text since
+      const auto bytes = numbers_of<decltype(zero)>(shape.empty() ? text : text.substr(1, text.size() - 2));
+      if (bytes.size() != count * sizeof zero) return;  // this one, too
       write(element_named(element, sizeof zero, what).type, bytes.data());
       done = true;
     });
