@@ -357,6 +357,15 @@ TEST_CASE("standard input and output, FIFOs, and names that a terminal would obe
   sh.refused("import --type f8 --shape 30x51 - c < b.npy", "shape");
   sh.refused("import --type f8 --shape 30x49 - c < b.npy", "more data");
   sh.refused("import --format npy - c < /dev/null", "ended");
+  // Of a stream as of a file, --offset says that there may be more.
+  write(sh.folder / "raw", "..1234...");
+  sh.ok("import -q raw file --type u1 --shape 4 --offset 2");
+  sh.ok("import -q - stream --type u1 --shape 4 --offset 2 < raw");
+  for (const char* name : {"file", "stream"})
+    CHECK(sh.ok("export -q --format raw " + std::string(name) + " -") == "1234");
+  sh.refused("import -q - none --type u1 --shape 4 < raw", "more data");
+  sh.refused("import -q raw none --type u1 --shape 4", "9 bytes");
+  sh.refused("import -q - none --type u1 --shape 8 --offset 2 < raw", "ended");
   // A FIFO is written to, and stays one.
   REQUIRE(::mkfifo((sh.folder / "fifo").c_str(), 0600) == 0);
   sh.run("export -f --format npy a fifo & cat " + (sh.folder / "fifo").string() + " > " +

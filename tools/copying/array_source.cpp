@@ -35,18 +35,21 @@ struct byte_stream {
 
 class file_bytes : public byte_stream {
  public:
-  file_bytes(std::unique_ptr<input_file> in, std::uint64_t offset) : in_(std::move(in)), at_(offset) {}
+  /// `more`: what follows is left out.
+  file_bytes(std::unique_ptr<input_file> in, std::uint64_t offset, bool more)
+      : in_(std::move(in)), at_(offset), more_(more) {}
   void read(std::span<std::byte> out) override {
     in_->read(at_, out);
     at_ += out.size();
   }
   void finish() override {
-    if (in_->is_stream()) in_->expect_end();
+    if (in_->is_stream() && !more_) in_->expect_end();
   }
 
  private:
   std::unique_ptr<input_file> in_;
   std::uint64_t at_;
+  bool more_;
 };
 
 class member_bytes : public byte_stream {
@@ -216,7 +219,7 @@ std::unique_ptr<array_source> open_npy(const command_line& line, const std::stri
   const storage::npy_header h = storage::read_npy_header(in, file);
   check_length(file, *opened, h.data_offset, h.data_bytes, false);
   const bool is_stream = opened->is_stream();
-  return npy_source(line, file, h, is_stream, std::make_unique<file_bytes>(std::move(opened), h.data_offset));
+  return npy_source(line, file, h, is_stream, std::make_unique<file_bytes>(std::move(opened), h.data_offset, false));
 }
 
 /// "a.npy" is the array `a`, as np.load() has it.
@@ -278,9 +281,10 @@ std::unique_ptr<array_source> open_raw(const command_line& line, const std::stri
   array.element_type = is.name;
   array.element_size = is.size;
   array.extents = parse_shape(line.text("shape"), "--shape");
-  check_length(file, *in, offset, storage::array_bytes(array), line.has("offset"));
+  const bool more = line.has("offset");
+  check_length(file, *in, offset, storage::array_bytes(array), more);
   if (in->is_stream()) in->skip(offset);
-  auto s = std::make_unique<row_major_source>(std::make_unique<file_bytes>(std::move(in), offset), swap_unit);
+  auto s = std::make_unique<row_major_source>(std::make_unique<file_bytes>(std::move(in), offset, more), swap_unit);
   s->array = array;
   s->description = is.description;
   return s;
@@ -323,7 +327,7 @@ void add_source_options(command_line& line) {
                 "element type of a raw file: b1 f2..f16 c8..c32 i1..i8 u1..u8 structN, or NumPy's: >f4, S4, M8[ns]");
   line.option()("shape", po::value<std::string>()->value_name("NxM"), "extents of a raw file, slowest first");
   line.option()("offset", po::value<std::string>()->value_name("BYTES"),
-                "where the elements of a raw file begin; what follows them is left out");
+                "where the elements of a raw file begin; what follows them is left out, and without it refused");
   line.option()("transpose", "take a Fortran-order .npy as its bytes lie, with its dimensions reversed");
 }
 
