@@ -401,7 +401,8 @@ TEST_CASE("a signal ends import, cp and export, and what was half made goes with
     std::ofstream(sh.folder / "big") << "x";
     fs::resize_file(sh.folder / "big", std::uint64_t{20} << 30);
   }
-  const auto interrupted = [&](std::vector<std::string> words, int signal, const auto& begun) {
+  const auto interrupted = [&](std::vector<std::string> words, int signal, const auto& begun,
+                               const std::string& says = "what was half made has been removed") {
     words.insert(words.begin(), {OOC_COMMAND, "--store", sh.url()});
     std::vector<char*> argv;
     for (std::string& w : words) argv.push_back(w.data());
@@ -421,7 +422,7 @@ TEST_CASE("a signal ends import, cp and export, and what was half made goes with
     INFO(words[3] << ": " << contents(err));
     CHECK(WIFSIGNALED(status));
     CHECK(WTERMSIG(status) == signal);
-    CHECK(contents(err).find("has been removed") != std::string::npos);
+    CHECK(contents(err).find(says) != std::string::npos);
   };
   const auto made = [&] { return !sh.store().core()->metadata().unfinished().empty(); };
   const auto nothing_left = [&] {
@@ -442,6 +443,20 @@ TEST_CASE("a signal ends import, cp and export, and what was half made goes with
   for (const auto& e : fs::directory_iterator(sh.folder.path()))
     CHECK(e.path().filename().string().find(".part") == std::string::npos);
   CHECK_FALSE(fs::exists(sh.folder / "out"));
+
+  // Into an array that is there, from a stream that somebody has opened and writes nothing to.
+  write(sh.folder / "rows", numbered(8));
+  sh.ok("import -q rows there --type u1 --shape 8 --max-extents 100");
+  REQUIRE(::mkfifo((sh.folder / "fifo").c_str(), 0600) == 0);
+  int fifo = -1;
+  const auto opened = [&] { return (fifo = ::open((sh.folder / "fifo").c_str(), O_WRONLY | O_NONBLOCK)) >= 0; };
+  interrupted({"import", "-q", "fifo", "there", "--at", "0", "--type", "u1", "--shape", "8"}, SIGINT, opened,
+              "elements that had been written by then have their new values");
+  ::close(fifo);
+  interrupted({"import", "-q", "fifo", "there", "--append", "--type", "u1", "--shape", "8"}, SIGTERM, opened,
+              "rows that were appended have been cut off again");
+  ::close(fifo);
+  CHECK(sh.ok("export -q --format raw there -") == numbered(8));
 }
 
 TEST_CASE("bad command lines are one line and status 1") {

@@ -89,7 +89,7 @@ int run_and_report(int argc, char** argv) {
     if (!std::cout) return complain("standard output cannot be written");
     return status;
   } catch (const interrupted& i) {
-    complain("ended by signal " + std::to_string(i.signal) + "; what was half made has been removed");
+    complain("ended by signal " + std::to_string(i.signal) + "; " + i.left);
     end_by_signal(i.signal);
   } catch (const std::bad_alloc&) {
     return complain("not enough memory");

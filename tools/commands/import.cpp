@@ -69,7 +69,7 @@ std::unique_ptr<array_target> target_of(const command_line& line, const located&
   return part_of_array(where, into);
 }
 
-void import_one(const command_line& line, const std::string& file, const std::string& dataset, const located& where) {
+void copy_one(const command_line& line, const std::string& file, const std::string& dataset, const located& where) {
   const auto from = open_array_source(line, file, dataset);
   const box part = parse_box(line.text_or("box", ""), from->array.extents);
   from->check(part);
@@ -86,6 +86,17 @@ void import_one(const command_line& line, const std::string& file, const std::st
   to->publish();
   if (bar) bar->finish();
   for (const std::string& what : from->notes) std::cerr << "note: " << printable(what) << "\n";
+}
+
+void import_one(const command_line& line, const std::string& file, const std::string& dataset, const located& where) {
+  try {
+    copy_one(line, file, dataset, where);
+  } catch (interrupted& i) {
+    if (line.has("at")) i.left = "elements that had been written by then have their new values; import the file again";
+    if (line.has("append"))
+      i.left = "rows that were appended have been cut off again, unless a line above says otherwise";
+    throw;
+  }
 }
 
 void check_options(const command_line& line) {
