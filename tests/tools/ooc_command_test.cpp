@@ -150,6 +150,21 @@ TEST_CASE("raw files need a type and a shape that fit") {
   sh.refused("import r.bin x --type f8 --shape 301", "copy it again");
   sh.refused("import r.bin x --type f8 --shape 4294967296x4294967296", "2^63");
   sh.refused("import r.bin x --type f8 --shape 99999999999999999999", "not a shape");
+  sh.refused("import r.bin x --type f8 --shape 300 --transpose", "give --shape its numbers reversed");
+}
+
+TEST_CASE("options of import that would do nothing are refused") {
+  shell sh;
+  write(sh.folder / "r", numbered(24));
+  const std::string rows = " --type f4 --shape 3x2 ";
+  sh.refused("import r x --max-extents 2" + rows, "--max-extents: '2' is below the extents of 'x', 3x2");
+  sh.refused("import r x --tile 2 --max-extents 2 --type f4 --shape 6", "--max-extents: '2' is below");
+  sh.refused("import r x --tile 2x2 --max-extents 3x1" + rows, "--max-extents: '3x1' is below");
+  sh.ok("import -q r a --max-extents 3" + rows);
+  sh.ok("import -q r b --max-extents 6" + rows);
+  sh.refused("import r b --append --commits" + rows, "--commits is for a new array");
+  sh.refused("import r b --at 0,0 --commits" + rows, "--commits is for a new array");
+  sh.ok("import -q r b --append" + rows);
 }
 
 TEST_CASE("an option that is no number is refused with what is given and what is expected") {

@@ -36,24 +36,32 @@ void add_target_options(command_line& line) {
   line.option()("commits", "keep the last commit beside what is written since");
 }
 
-new_array array_of(const command_line& line, const array_source& from, const storage::array_description& part,
-                   std::uint32_t store_nodes) {
+/// `path`: of the array.
+void take_max_extents(const command_line& line, const std::string& path, storage::array_description& array) {
+  const std::string text = line.text("max-extents");
+  array.max_extents = parse_shape(text, "--max-extents");
+  if (array.max_extents.size() != (array.tile.empty() ? 1 : array.extents.size()))
+    throw usage_mistake("--max-extents: '" + text +
+                        "' must have a number for each dimension with --tile, and else one, for the first");
+  for (std::size_t d = 0; d < array.max_extents.size(); ++d)
+    if (array.max_extents[d] < array.extents[d])
+      throw usage_mistake("--max-extents: '" + text + "' is below the extents of '" + path + "', " +
+                          shape_text(array.extents) + "; give as much or more");
+  if (has_reserved_grid(array)) array.reached = array.extents;
+}
+
+new_array array_of(const command_line& line, const located& where, const array_source& from,
+                   const storage::array_description& part) {
   new_array made;
   storage::new_file& f = made.file;
   f.array = part;
   if (line.has("tile")) f.array.tile = parse_shape(line.text("tile"), "--tile");
-  if (line.has("max-extents")) {
-    f.array.max_extents = parse_shape(line.text("max-extents"), "--max-extents");
-    if (f.array.max_extents.size() != (f.array.tile.empty() ? 1 : f.array.extents.size()))
-      throw usage_mistake("--max-extents: '" + line.text("max-extents") +
-                          "' must have a number for each dimension with --tile, and else one, for the first");
-    if (has_reserved_grid(f.array)) f.array.reached = f.array.extents;
-  }
+  if (line.has("max-extents")) take_max_extents(line, where.path, f.array);
   f.size = storage::array_file_bytes(f.array);
   f.sparse = line.has("sparse") || has_reserved_grid(f.array);
   f.commits = line.has("commits");
   f.fill = from.fill;
-  f.striping = target_striping(line, f.array, f.size, store_nodes);
+  f.striping = target_striping(line, f.array, f.size, where.store.nodes());
   made.attributes = from.attributes;
   if (!from.description.empty()) made.attributes[storage::dtype_attribute] = from.description;
   made.replace = line.has("force");
@@ -63,7 +71,7 @@ new_array array_of(const command_line& line, const array_source& from, const sto
 
 std::unique_ptr<array_target> target_of(const command_line& line, const located& where, const array_source& from,
                                         const storage::array_description& part) {
-  if (!line.has("append") && !line.has("at")) return make_array(where, array_of(line, from, part, where.store.nodes()));
+  if (!line.has("append") && !line.has("at")) return make_array(where, array_of(line, where, from, part));
   array_part into{part, from.description, {}};
   if (line.has("at")) into.at = parse_shape(line.text("at"), "--at");
   return part_of_array(where, into);
@@ -103,7 +111,7 @@ void check_options(const command_line& line) {
   if (line.has("append") && line.has("at"))
     throw usage_mistake("--append writes behind the last row, --at to a place: give one of them");
   for (const char* into : {"append", "at"})
-    for (const char* o : {"force", "tile", "max-extents", "sf", "nn", "sn", "sparse"})
+    for (const char* o : {"force", "tile", "max-extents", "sf", "nn", "sn", "sparse", "commits"})
       if (line.has(into) && line.has(o))
         throw usage_mistake(std::string("--") + o + " is for a new array, and --" + into +
                             " writes into one that is there");

@@ -271,6 +271,10 @@ storage::element_description type_of_option(const std::string& text) {
 std::unique_ptr<array_source> open_raw(const command_line& line, const std::string& file) {
   if (!line.has("type") || !line.has("shape"))
     throw usage_mistake("'" + file + "' is raw bytes: say what they are with --type and --shape");
+  if (line.has("transpose"))
+    throw usage_mistake(
+        "--transpose is for .npy files, which say their order; for raw bytes in Fortran order give "
+        "--shape its numbers reversed");
   storage::element_description type = type_of_option(line.text("type"));
   const std::uint32_t swap_unit = type.swapped ? type.unit() : 0;
   type.swapped = false;
