@@ -113,6 +113,21 @@ def test_what_is_left_of_a_file_in_place_is_every_chunk_that_can_be_read(shell):
     assert np.array_equal(np.load(in_folder(shell, "out.npy")), values)
 
 
+def test_a_copy_has_every_chunk_of_a_file_in_place_that_can_be_read(shell):
+    values = np.arange(300.0).reshape(3, 100)
+    with shell.open("bad.h5", "w") as f:
+        f.create_dataset("a", data=values, chunks=(2, 30), fletcher32=True)
+        damaged = [f["a"].id.get_chunk_info_by_coord(c).byte_offset for c in ((0, 0), (2, 90))]
+    with open(in_folder(shell, "bad.h5"), "r+b") as f:
+        for at in damaged:
+            f.seek(at + 8)
+            f.write(b"damaged?")
+    done = shell.run("cp", "-q", "--salvage", "-1", "./bad.h5/a", "a")
+    assert done.returncode == 1 and b"70 elements" in done.stderr and b"0-29, 100-129, 290-299" in done.stderr
+    values[:2, :30] = values[2, 90:] = -1
+    assert np.array_equal(shell.array("a"), values)
+
+
 def test_what_cannot_be_used_in_place_is_refused_with_the_remedy(shell, files):
     shell.refused("stat", "./run.h5", names=["several datasets", "g/plain"])
     shell.refused("picture", "./run.h5/turned", "x.png", names=["turned", "import it"])

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -91,7 +92,8 @@ std::unique_ptr<file_tree> tree_of_host();
 /// Arrays within plain files, to be read (array_to_read.hpp).
 std::unique_ptr<file_tree> tree_of_arrays_in_place();
 
-/// The bytes of a file of a store that goes by this identity.
-std::unique_ptr<byte_source> source_of(storage::opened_file f, const std::string& store_uuid);
+/// The bytes of a file of a store that goes by this identity.  `chunk`: elements of a row that lie together, where the
+/// array lies in chunks of a file in place; 0: all do.
+std::unique_ptr<byte_source> source_of(storage::opened_file f, const std::string& store_uuid, std::uint64_t chunk = 0);
 
 }  // namespace ooc::tool

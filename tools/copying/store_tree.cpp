@@ -26,8 +26,8 @@ using storage::entry_kind;
 
 class store_source : public byte_source {
  public:
-  store_source(storage::opened_file f, const std::string& store_uuid)
-      : file_(std::move(f)), origin_(store_uuid + ":" + std::to_string(file_.meta.id)) {
+  store_source(storage::opened_file f, const std::string& store_uuid, std::uint64_t chunk = 0)
+      : file_(std::move(f)), origin_(store_uuid + ":" + std::to_string(file_.meta.id)), chunk_(chunk) {
     meta = file_.meta;
   }
   std::string origin() const override { return meta.commit ? origin_ : ""; }
@@ -69,15 +69,27 @@ class store_source : public byte_source {
   }
 
   void read_what_is_left(std::size_t bytes, std::byte* out) {
-    const std::uint64_t each = rescue->element_size(), first = at_ / each;
-    rescue->read(first, first + bytes / each, 0, first, out,
-                 [&](std::uint64_t begin, std::uint64_t end, std::byte* memory) {
-                   return file_.file->read(request::contiguous(begin * each, (end - begin) * each), memory);
-                 });
+    const std::uint64_t each = rescue->element_size(), end = (at_ + bytes) / each;
+    std::uint64_t first = at_ / each, row_begin = 0, row = end;
+    if (chunk_ != 0) {  // row by row
+      if (!file_.file->read(request::contiguous(at_, bytes), out)) return;
+      row = meta.array.extents.back();
+      row_begin = first / row * row;
+    }
+    for (; first < end; first = row_begin += row) {
+      const std::uint64_t until = std::min(end, row_begin + row);
+      rescue->read(first - row_begin, until - row_begin, chunk_, first, out,
+                   [&](std::uint64_t from, std::uint64_t to, std::byte* memory) {
+                     return file_.file->read(request::contiguous((row_begin + from) * each, (to - from) * each),
+                                             memory);
+                   });
+      out += (until - first) * each;
+    }
   }
 
   storage::opened_file file_;
   const std::string origin_;
+  const std::uint64_t chunk_;
   std::optional<storage::changed_bytes> changes_;
   std::uint64_t at_ = 0;
 };
@@ -233,8 +245,8 @@ void restripe(storage::store_core& core, const entry& file, const striping& s, c
   to.publish();
 }
 
-std::unique_ptr<byte_source> source_of(storage::opened_file f, const std::string& store_uuid) {
-  return std::make_unique<store_source>(std::move(f), store_uuid);
+std::unique_ptr<byte_source> source_of(storage::opened_file f, const std::string& store_uuid, std::uint64_t chunk) {
+  return std::make_unique<store_source>(std::move(f), store_uuid, chunk);
 }
 
 std::unique_ptr<file_tree> tree_of_store(const ooc::store& store, const command_line& line) {

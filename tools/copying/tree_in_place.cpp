@@ -22,7 +22,7 @@ class tree_in_place : public file_tree {
   std::unique_ptr<byte_source> open(const entry& e) override {
     array_to_read& a = opened(e.path);
     a.file.meta.path = e.path;
-    return source_of(a.file, identity());
+    return source_of(a.file, identity(), a.in_place->chunks ? a.in_place->chunks->extents.back() : 0);
   }
   std::unique_ptr<byte_target> make(const std::string& path, const byte_source&) override { refuse(path); }
   std::unique_ptr<byte_target> update(const std::string& path, byte_source&, std::uint64_t) override { refuse(path); }
