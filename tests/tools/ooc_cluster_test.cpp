@@ -416,6 +416,60 @@ TEST_CASE("what up and down cannot do is refused in one line") {
   sh.refused("up --dir u --nodes 1 --wait 5 --port " + port.substr(0, port.find('/')), "in use");
 }
 
+namespace {
+
+/// Another program that listens at a port of this machine.
+class listener {
+ public:
+  explicit listener(unsigned port) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in a{};
+    a.sin_family = AF_INET;
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    a.sin_port = htons(static_cast<std::uint16_t>(port));
+    REQUIRE(::bind(fd_, reinterpret_cast<sockaddr*>(&a), sizeof a) == 0);
+    REQUIRE(::listen(fd_, 1) == 0);
+  }
+  ~listener() { ::close(fd_); }
+  listener(const listener&) = delete;
+
+ private:
+  const int fd_;
+};
+
+}  // namespace
+
+TEST_CASE("an I/O server whose port another program has is named, and the others of a store that is there serve") {
+  cluster_shell sh(2);
+  const unsigned port = static_cast<unsigned>(std::stoul(sh.served.url().substr(sh.served.url().rfind(':') + 1)));
+  const auto says = [](const outcome& o, const std::string& server, unsigned at) {
+    INFO(o.out << o.err);
+    CHECK(o.status == 1);
+    CHECK(o.err.starts_with("ooc: " + server + " cannot have 127.0.0.1:" + std::to_string(at)));
+    CHECK(std::count(o.err.begin(), o.err.end(), '\n') == 1);
+  };
+  {
+    // That of a node that the store is to get: it stays as it is.
+    const listener other(port + 3);
+    const pid_t metad = sh.served.pid("metad");
+    says(sh.served.up("--nodes +1"), "iod-2", port + 3);
+    CHECK(sh.served.pid("metad") == metad);
+    CHECK(sh.run("ping " + sh.served.url()).status == 0);
+    CHECK(sh.served.up().out == "already up\n" + sh.served.url() + "\n");
+  }
+  REQUIRE(sh.served.up("--nodes +1").status == 0);
+  REQUIRE(sh.served.down().status == 0);
+  {
+    const listener other(port + 2);
+    const outcome o = sh.served.up();
+    says(o, "iod-1", port + 2);
+    CHECK(o.out == "3 servers started\n" + sh.served.url() + "\n");
+    const auto ping = sh.json("ping");
+    for (const auto& s : ping.at("servers")) CHECK(s.at("up") == (s.at("server") != "iod 1"));
+  }
+  CHECK(sh.served.up().out == "1 servers started\n" + sh.served.url() + "\n");
+  CHECK(sh.run("ping " + sh.served.url()).status == 0);
+}
+
 TEST_CASE("servers on several hosts are started and stopped through a launcher") {
   shell sh;
   // "Hosts" that are this machine, and a launcher that writes down where it was sent.

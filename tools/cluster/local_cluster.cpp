@@ -291,7 +291,18 @@ class bringing_up {
       give_up(i, {EIO, std::generic_category()}, b.ended());
       return;
     }
-    require_free(settings_.addresses, b.name(), static_cast<std::uint16_t>(settings_.port + i));
+    try {
+      require_free(settings_.addresses, b.name(), static_cast<std::uint16_t>(settings_.port + i));
+      b.start(i == 0 ? metad_ : iod_, arguments(i));
+      mine_.push_back(b);
+    } catch (const error& e) {
+      if (is_needed(i)) throw;
+      given_up_[i] = e.what();
+    }
+  }
+
+  std::vector<std::string> arguments(std::size_t i) const {
+    const background_server& b = all_[i];
     auto words = i == 0 ? metad_arguments(settings_, b.folder())
                         : iod_arguments(settings_, static_cast<unsigned>(i - 1), b.folder());
     if (i == 0) {
@@ -300,13 +311,14 @@ class bringing_up {
         if (!new_ && n != forget_ && !not_there(n).empty())
           words.insert(words.end(), {"--missing-node", std::to_string(n)});
     }
-    b.start(i == 0 ? metad_ : iod_, words);
-    mine_.push_back(b);
+    return words;
   }
 
   /// Nothing works without the metadata server, and a new store begins with all its nodes.
+  bool is_needed(std::size_t i) const { return i == 0 || new_; }
+
   void give_up(std::size_t i, std::error_code code, const std::string& why) {
-    if (i == 0 || new_) throw io_error(code, why);
+    if (is_needed(i)) throw io_error(code, why);
     given_up_[i] = why;
   }
 
@@ -353,6 +365,10 @@ local_cluster::started local_cluster::up(const cluster_settings& wanted, std::ch
     throw usage_error(errc::invalid_request, "port " + std::to_string(s.port) + " and the " + std::to_string(s.nodes) +
                                                  " that follow it pass 65535");
   bringing_up work(*this, s, forget);
+  // Before anything is stopped or recorded: a node that cannot be served would be missing from then on.
+  for (unsigned n = recorded_ ? recorded_->nodes : s.nodes; n < s.nodes; ++n)
+    if (const background_server& b = all[n + 1]; !b.running())
+      require_free(s.addresses, b.name(), static_cast<std::uint16_t>(s.port + 1 + n));
   record(s);
   return work.run(steady_clock::now() + patience);
 }

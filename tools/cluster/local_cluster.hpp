@@ -55,10 +55,11 @@ class local_cluster {
     std::vector<std::string> missing;  ///< a line for each I/O server that does not serve, with the remedy
   };
   /// Starts what does not run, or ends meanwhile, and waits until all servers have found each other and answer, at most
-  /// `patience`.  An I/O server of a store that was there before may be missing: the others go on.  No server is
-  /// started for a node whose folder is missing or empty though the store has data there: its disk may not be mounted.
-  /// With `forget` the metadata server is started anew and forgets which folder that node had, so a new, empty one
-  /// takes its place.  If up() fails, the servers that this call has started are stopped.
+  /// `patience`.  An I/O server of a store that was there before may be missing, as where another program has its port:
+  /// the others go on.  Where further nodes would have ports that are taken, nothing is changed.  No server is started
+  /// for a node whose folder is missing or empty though the store has data there: its disk may not be mounted.  With
+  /// `forget` the metadata server is started anew and forgets which folder that node had, so a new, empty one takes its
+  /// place.  If up() fails, the servers that this call has started are stopped.
   started up(const cluster_settings& s, std::chrono::seconds patience, std::optional<unsigned> forget = {});
 
   /// Stops what runs and waits for it; a line for each server.  All are asked to stop before one

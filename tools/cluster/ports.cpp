@@ -50,7 +50,8 @@ void require_free(const std::vector<std::string>& addresses, const std::string& 
     while (!is_free(a, port)) {
       if (steady_clock::now() >= patience)
         throw io_error({EADDRINUSE, std::generic_category()},
-                       name + " cannot have " + at_port(a, port) + "; give another --port");
+                       name + " cannot have " + at_port(a, port) +
+                           "; end what has it, or stop all servers and give another --port");
       std::this_thread::sleep_for(10ms);
     }
 }
