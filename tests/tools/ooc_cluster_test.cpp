@@ -527,6 +527,52 @@ TEST_CASE("servers on several hosts are started and stopped through a launcher")
   sh.refused("up --hosts bad --launcher srun", "--dir");
 }
 
+TEST_CASE("a host that cannot be reached is named, and the servers of the others are started and stopped") {
+  shell sh;
+  const fs::path launcher = sh.folder / "launcher", dead = sh.folder / "dead";
+  write(launcher,
+        "#!/bin/sh\nif [ \"$1\" = \"$(cat " + dead.string() +
+            ")\" ]; then echo \"connect to $1: No route to host\" >&2; exit 255; fi\nshift\nexec sh -c \"$*\"\n");
+  fs::permissions(launcher, fs::perms::owner_all);
+  write(dead, "none");
+  const std::string address = "127.0.0.1:" + free_port();
+  write(sh.folder / "hosts", "head metad " + (sh.folder / "head").string() + " " + address + "\nn1 iod " +
+                                 (sh.folder / "n1").string() + " 127.0.0.1:" + free_port() + "\nn2 iod " +
+                                 (sh.folder / "n2").string() + " 127.0.0.1:" + free_port() + "\n");
+  const std::string options = " --hosts hosts --launcher " + launcher.string() + " --ooc " OOC_COMMAND;
+  const auto partly = [&](const std::string& command, const std::string& named) {
+    const outcome o = sh.run(command + options);
+    INFO(command << ": " << o.out << o.err);
+    CHECK(o.status == 1);
+    CHECK(o.err.starts_with("ooc: " + named));
+    CHECK(contains(o.err, "No route to host"));
+    CHECK(std::count(o.err.begin(), o.err.end(), '\n') == 1);
+    return o.out;
+  };
+  write(dead, "n2");
+  sh.refused("up" + options, "host n2");  // a new store begins with all its nodes
+  CHECK_FALSE(fs::exists(sh.folder / "head"));
+  write(dead, "none");
+  sh.ok("up" + options);
+  sh.ok("down" + options);
+
+  write(dead, "n1");
+  const std::string up = partly("up --wait 600", "iod-0: host n1: ");
+  CHECK(servers::last_line(up) == "ooc://" + address + "/");
+  CHECK(contains(up, "n1: iod-0 does not serve"));
+  CHECK(contains(up, "n2: iod-1 started"));
+  const std::string ping = sh.run("ping ooc://" + address).out;
+  CHECK(std::count(ping.begin(), ping.end(), '\n') == 3);
+  CHECK(contains(ping, "iod 0"));
+
+  write(dead, "n2");
+  const std::string down = partly("down", "iod-1: host n2: ");
+  CHECK(contains(down, "n1: iod-0 was not running"));
+  CHECK(contains(down, "head: metad stopped"));
+  write(dead, "none");
+  CHECK(contains(sh.ok("down" + options), "n2: iod-1 stopped"));
+}
+
 TEST_CASE("a Unix socket that is another server's on this host is no reason to wait") {
   shell sh;
   // As seen from n1: n2's server has its socket at the same path, on its own host.

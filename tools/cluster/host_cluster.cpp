@@ -1,5 +1,7 @@
 #include "cluster/host_cluster.hpp"
 
+#include <algorithm>
+#include <map>
 #include <sstream>
 #include <thread>
 
@@ -21,6 +23,9 @@ constexpr auto look_pause = 1s;
 constexpr auto settling = 2s;  // until then, a refusal may be of the folder that was there before
 
 const char* program_of(const host_server& s) { return s.name == "metad" ? "ooc-metad" : "ooc-iod"; }
+
+/// Of an I/O server: "iod-3" is "iod 3" there.
+std::string pulse_name(const host_server& s) { return "iod " + s.name.substr(4); }
 
 }  // namespace
 
@@ -116,9 +121,9 @@ std::string host_cluster::store_of(const host_server& s) const {
 }
 
 /// A new name space would not know the files whose data lie on the other hosts.
-void host_cluster::require_metadata() const {
+bool host_cluster::makes_new_store() const {
   const host_server& metad = servers_.front();
-  if (!store_of(metad).empty()) return;
+  if (!store_of(metad).empty()) return false;
   for (const host_server& s : servers_) {
     if (&s == &metad) continue;
     if (const std::string store = store_of(s); !store.empty())
@@ -128,6 +133,7 @@ void host_cluster::require_metadata() const {
                             ": put it back (is its disk mounted?), from a copy if it is lost, or name other folders "
                             "in the host file to make a new store");
   }
+  return true;
 }
 
 std::set<std::string> host_cluster::retired(std::chrono::seconds patience) const {
@@ -147,12 +153,19 @@ std::set<std::string> host_cluster::retired(std::chrono::seconds patience) const
   }
 }
 
+struct host_cluster::attempt {
+  started done;
+  bool is_new = false;                             ///< the store begins with all its nodes
+  std::map<std::string, std::string> not_started;  ///< why, of I/O servers by the names of their pulses
+  std::vector<const host_server*> running;         ///< when they were to be started
+};
+
 /// Not "started" of one that the metadata server refuses, or that has ended since.
 void host_cluster::say_what_serves(const std::vector<pulse>& pulses, started& done) const {
   for (std::size_t i = 1; i < servers_.size(); ++i) {
     bool asked = false, up = false;
     for (const pulse& p : pulses) {
-      if (p.name != "iod " + servers_[i].name.substr(4)) continue;
+      if (p.name != pulse_name(servers_[i])) continue;
       asked = true;
       up = up || p.up;
     }
@@ -160,30 +173,45 @@ void host_cluster::say_what_serves(const std::vector<pulse>& pulses, started& do
   }
 }
 
+/// start(); of an I/O server that the others do without, what it throws.
+std::string host_cluster::start_if_it_can_be(const host_server& s, const std::vector<std::string>& more,
+                                             attempt& a) const {
+  try {
+    return start(s, more);
+  } catch (const error& e) {
+    if (a.is_new || &s == &servers_.front()) throw;
+    return a.not_started[pulse_name(s)] = s.name + ": " + e.what();
+  }
+}
+
+host_cluster::attempt host_cluster::start_all(std::chrono::seconds patience, std::optional<unsigned> forget) const {
+  attempt a;
+  a.is_new = makes_new_store();
+  if (forget || knows_fewer_nodes()) {
+    require_key();
+    (void)stop(servers_.front(), patience);
+  }
+  std::set<std::string> not_needed;
+  for (const host_server& s : servers_) {
+    if (not_needed.contains(s.name)) {
+      a.done.lines.push_back(s.host + ": " + s.name + " is retired");
+      continue;
+    }
+    std::vector<std::string> more;
+    if (forget && &s == &servers_.front()) more = {"--forget-node", std::to_string(*forget)};
+    a.done.lines.push_back(s.host + ": " + start_if_it_can_be(s, more, a));
+    if (a.done.lines.back().ends_with(already)) a.running.push_back(&s);
+    if (&s == &servers_.front()) not_needed = retired(std::min(patience, 5s));
+  }
+  return a;
+}
+
 host_cluster::started host_cluster::up(std::chrono::seconds patience, std::optional<unsigned> forget) {
   if (forget && *forget + 1 >= servers_.size())
     throw usage_error(errc::invalid_request, "--forget-node " + std::to_string(*forget) +
                                                  ": the store has nodes 0 to " + std::to_string(servers_.size() - 2));
   const auto deadline = steady_clock::now() + patience;
-  started done;
-  require_metadata();
-  if (forget || knows_fewer_nodes()) {
-    require_key();
-    (void)stop(servers_.front(), patience);
-  }
-  std::vector<const host_server*> found;  // running when they were to be started
-  std::set<std::string> not_needed;
-  for (const host_server& s : servers_) {
-    if (not_needed.contains(s.name)) {
-      done.lines.push_back(s.host + ": " + s.name + " is retired");
-      continue;
-    }
-    std::vector<std::string> more;
-    if (forget && &s == &servers_.front()) more = {"--forget-node", std::to_string(*forget)};
-    done.lines.push_back(s.host + ": " + start(s, more));
-    if (done.lines.back().ends_with(already)) found.push_back(&s);
-    if (&s == &servers_.front()) not_needed = retired(std::min(patience, 5s));
-  }
+  attempt a = start_all(patience, forget);
   auto look_again = steady_clock::now() + look_pause;
   const auto settled = steady_clock::now() + settling;
   asker who = asker::with_key(options_.key, options_.encrypt);
@@ -192,17 +220,20 @@ host_cluster::started host_cluster::up(std::chrono::seconds patience, std::optio
     const bool late = steady_clock::now() >= deadline;
     std::string missing;
     bool any = false;
-    done.missing.clear();
+    a.done.missing.clear();
     for (const pulse& p : all) {
-      const std::string text = p.name + " " + p.address + ": " + p.why;
       any = any || (p.up && p.name != "metad");
-      const bool refused = p.refused && steady_clock::now() >= settled;
-      if (!p.up && (refused || late)) done.missing.push_back(text);
-      if (!p.up && !refused && missing.empty()) missing = text;
+      if (p.up) continue;
+      const auto why = a.not_started.find(p.name);
+      const bool given_up = why != a.not_started.end() || (p.refused && steady_clock::now() >= settled);
+      const std::string text = why != a.not_started.end() ? why->second : p.name + " " + p.address + ": " + p.why;
+      if ((given_up || late) && std::ranges::find(a.done.missing, text) == a.done.missing.end())
+        a.done.missing.push_back(text);
+      if (!given_up && missing.empty()) missing = text;
     }
     if (missing.empty() || (late && any)) {
-      say_what_serves(all, done);
-      return done;
+      say_what_serves(all, a.done);
+      return a.done;
     }
     if (late)
       throw io_error::in_full(
@@ -211,23 +242,25 @@ host_cluster::started host_cluster::up(std::chrono::seconds patience, std::optio
     std::this_thread::sleep_for(100ms);
     if (steady_clock::now() < look_again) continue;
     // A server that was killed a moment ago still ran.
-    std::erase_if(found, [&](const host_server* s) { return !start(*s).ends_with(already); });
+    std::erase_if(a.running, [&](const host_server* s) { return !start_if_it_can_be(*s, {}, a).ends_with(already); });
     look_again = steady_clock::now() + look_pause;
   }
 }
 
-std::vector<std::string> host_cluster::down(std::chrono::seconds patience) {
-  std::vector<std::string> lines;
+host_cluster::stopped host_cluster::down(std::chrono::seconds patience) {
+  stopped done;
   const std::set<std::string> gone = retired(0s);
   for (auto s = servers_.rbegin(); s != servers_.rend(); ++s) {
     try {
-      lines.push_back(s->host + ": " + stop(*s, patience));
-    } catch (const error&) {
-      if (!gone.contains(s->name)) throw;
-      lines.push_back(s->host + ": " + s->name + " is retired, and was not reached");
+      done.lines.push_back(s->host + ": " + stop(*s, patience));
+    } catch (const error& e) {
+      if (gone.contains(s->name))
+        done.lines.push_back(s->host + ": " + s->name + " is retired, and was not reached");
+      else
+        done.failed.push_back(s->name + ": " + e.what());
     }
   }
-  return lines;
+  return done;
 }
 
 }  // namespace ooc::cluster

@@ -38,23 +38,34 @@ class host_cluster {
     std::vector<std::string> missing;  ///< one for each I/O server that does not serve
   };
   /// Starts what does not run and waits until all answer.  I/O servers may be missing, as in local_cluster::up(), if
-  /// others answer.  With `forget` the metadata server is started anew, and forgets which folder that node had.
+  /// others answer, also those whose hosts cannot be reached.  With `forget` the metadata server is started anew, and
+  /// forgets which folder that node had.
   started up(std::chrono::seconds patience, std::optional<unsigned> forget = {});
-  /// Stops the I/O servers, then the metadata server; a line for each.
-  std::vector<std::string> down(std::chrono::seconds patience);
+
+  struct stopped {
+    std::vector<std::string> lines;   ///< one for each server that does not run any more
+    std::vector<std::string> failed;  ///< one for each other, with the cause
+  };
+  /// Stops the I/O servers, then the metadata server, and goes on after one that it cannot stop.
+  stopped down(std::chrono::seconds patience);
   std::string url() const;
 
  private:
+  struct attempt;
+
   std::vector<std::string> arguments(const host_server& s) const;
   bool knows_fewer_nodes() const;
   void require_key() const;
-  void require_metadata() const;
+  /// Throws where the metadata are missing and I/O servers belong to a store.
+  bool makes_new_store() const;
   /// The store that a server's folder belongs to, as its host says; empty: none yet.
   std::string store_of(const host_server& s) const;
   void say_what_serves(const std::vector<pulse>& pulses, started& done) const;
   /// Names of servers that nobody needs any more, as their nodes are retired; none where the metadata server does not
   /// say so within `patience`.
   std::set<std::string> retired(std::chrono::seconds patience) const;
+  attempt start_all(std::chrono::seconds patience, std::optional<unsigned> forget) const;
+  std::string start_if_it_can_be(const host_server& s, const std::vector<std::string>& more, attempt& a) const;
   std::string start(const host_server& s, const std::vector<std::string>& more = {}) const;
   std::string stop(const host_server& s, std::chrono::seconds patience) const;
 

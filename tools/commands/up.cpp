@@ -80,10 +80,10 @@ cluster::host_options host_options(const command_line& line) {
   return o;
 }
 
-/// Says on standard error which servers are missing; the status of `ooc up`.
-int report(const std::vector<std::string>& missing) {
-  for (const std::string& why : missing) complain(why);
-  return missing.empty() ? success : failed;
+/// Says on standard error what is wrong with servers, a line for each; the status of the command.
+int report(const std::vector<std::string>& wrong) {
+  for (const std::string& why : wrong) complain(why);
+  return wrong.empty() ? success : failed;
 }
 
 int run_up(const command& self, const std::vector<std::string>& arguments) {
@@ -144,8 +144,9 @@ int run_down(const command& self, const std::vector<std::string>& arguments) {
   const std::chrono::seconds patience(line.number("wait", 60));
   if (line.has("hosts")) {
     cluster::host_cluster c(cluster::read_host_file(line.text("hosts")), host_options(line));
-    for (const std::string& what : c.down(patience)) std::cout << what << "\n";
-    return success;
+    const auto done = c.down(patience);
+    for (const std::string& what : done.lines) std::cout << what << "\n";
+    return report(done.failed);
   }
   if (!line.has("dir")) throw usage_mistake("--dir is missing; usage: ooc " + std::string(self.usage));
   if (!cluster::local_cluster::is_there(line.text("dir")))
