@@ -14,6 +14,7 @@
 #include <string>
 
 #include "support/shell.hpp"
+#include "support/soon.hpp"
 
 using namespace ooc::testing;
 
@@ -325,6 +326,29 @@ TEST_CASE("start waits until the server listens, and says what the log says wher
   const std::string address = "127.0.0.1:" + free_port();
   sh.ok("start --dir c metad -- --nodes 1 --listen " + address + " --folder " + (sh.folder / "c/metad").string());
   CHECK(contains(contents(sh.folder / "c/log/metad.log"), "listening on " + address));
+  sh.ok("stop --dir c metad");
+}
+
+TEST_CASE("a server whose process id cannot be written down is not started") {
+  shell sh;
+  fs::create_directories(sh.folder / "c/run");
+  fs::create_symlink("/dev/full", sh.folder / "c/run/metad.pid.new");
+  const std::string address = "127.0.0.1:" + free_port();
+  const std::string start =
+      "start --dir c metad -- --nodes 1 --listen " + address + " --folder " + (sh.folder / "metad").string();
+  const outcome o = sh.run(start);
+  CHECK(o.status == 1);
+  CHECK(o.err.starts_with("ooc: metad: its process id: "));
+  CHECK(contains(o.err, "No space left on device"));
+  const auto runs = [&] {
+    for (const auto& e : fs::directory_iterator("/proc"))
+      if (contains(contents(e.path() / "cmdline"), address)) return true;
+    return false;
+  };
+  CHECK(soon([&] { return !runs(); }, std::chrono::seconds(10)));
+  fs::remove(sh.folder / "c/run/metad.pid.new");
+  sh.ok(start);
+  CHECK(runs());
   sh.ok("stop --dir c metad");
 }
 

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "oocarray/error.hpp"
+#include "storage/base/durable_file.hpp"
 #include "storage/base/file_descriptor.hpp"
 
 namespace ooc::cluster {
@@ -93,10 +94,14 @@ std::optional<pid_t> background_server::running() const {
 }
 
 void background_server::start(const fs::path& program, const std::vector<std::string>& arguments) {
-  for (const fs::path& f : {folder(), log().parent_path(), pid_file().parent_path()}) fs::create_directories(f);
   const auto fail = [&](int error, const std::string& what) {
     throw io_error({error, std::generic_category()}, name_ + ": " + what);
   };
+  for (const fs::path& f : {folder(), log().parent_path(), pid_file().parent_path()}) {
+    std::error_code ec;
+    fs::create_directories(f, ec);
+    if (ec) fail(ec.value(), "'" + f.string() + "' cannot be made");
+  }
   const file_descriptor log_file(::open(log().c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   std::error_code ignored;
   log_before_ = fs::file_size(log(), ignored);
@@ -134,11 +139,21 @@ void background_server::start(const fs::path& program, const std::vector<std::st
   };
   if (!take(&error, sizeof error) || error != 0 || !take(&pid, sizeof pid))
     fail(error != 0 ? error : EIO, "no process can be made");
-  const fs::path part = pid_file().string() + ".new";
-  std::ofstream(part) << pid << " " << start_time(pid) << "\n";
-  fs::rename(part, pid_file());
+  write_down(pid);  // or it throws, and the server ends before it has begun
   if (::send(go_on.get(), "", 1, MSG_NOSIGNAL) != 1) fail(errno, "it has ended before it began");
   if (take(&error, sizeof error)) fail(error, "'" + program.string() + "' cannot be run");
+}
+
+void background_server::write_down(pid_t pid) const {
+  const fs::path part = pid_file().string() + ".new";
+  try {
+    storage::write_durably(part, std::to_string(pid) + " " + std::to_string(start_time(pid)) + "\n");
+  } catch (const io_error& e) {
+    throw io_error::in_full(e.code(), name_ + ": its process id: " + e.what());
+  }
+  std::error_code ec;
+  fs::rename(part, pid_file(), ec);
+  if (ec) throw io_error(ec, name_ + ": its process id cannot be written to '" + pid_file().string() + "'");
 }
 
 bool background_server::wait_listening(std::chrono::steady_clock::time_point deadline) const {

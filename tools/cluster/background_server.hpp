@@ -49,6 +49,7 @@ class background_server {
   void wait_stopped(std::chrono::steady_clock::time_point deadline) const;
 
  private:
+  void write_down(pid_t pid) const;
   std::filesystem::path pid_file() const { return dir_ / "run" / (name_ + ".pid"); }
 
   std::filesystem::path dir_;
