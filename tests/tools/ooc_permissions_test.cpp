@@ -111,6 +111,29 @@ TEST_CASE("ooc shows a store to who may only read it", "[local]") {
   }
 }
 
+TEST_CASE("a plain folder that cannot be listed is named, and what is beside it is copied and moved", "[local]") {
+  if (!can_be_others()) return;
+  shell sh;
+  ::chmod(sh.folder.path().c_str(), 0755);
+  const fs::path mine = sh.folder / "mine", tree = mine / "tree";
+  fs::create_directories(tree / "closed");
+  write(tree / "closed/x", "x");
+  write(tree / "open", "12345678");
+  ::chmod((tree / "closed").c_str(), 0700);
+  for (const fs::path& p : {mine, tree, tree / "open"}) REQUIRE(::chown(p.c_str(), stranger, stranger) == 0);
+  const std::string own = "local:" + (mine / "store").string();
+  REQUIRE(as_stranger(sh, "init --store " + own).status == 0);
+  for (const std::string command : {"cp -q -r ", "mv -q "}) {
+    const outcome o = as_stranger(sh, command + "file:" + tree.string() + " " + own + "/" + command.substr(0, 2));
+    INFO(command << o.err);
+    CHECK(o.status == 1);
+    CHECK(o.err == "ooc: '" + (tree / "closed").string() + "' cannot be listed: Permission denied\n");
+  }
+  CHECK(as_stranger(sh, "ls -r --store " + own).out == "cp/\ncp/closed/\ncp/open\nmv/\nmv/closed/\nmv/open\n");
+  CHECK_FALSE(fs::exists(tree / "open"));
+  CHECK(fs::exists(tree / "closed/x"));
+}
+
 TEST_CASE("ooc chmod and chown take stripe objects with them", "[local]") {
   shell sh;
   write(sh.folder / "a", numbered(300'000));

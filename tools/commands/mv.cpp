@@ -21,6 +21,7 @@ void remove_copied(const std::vector<transfer>& items, failures& bad) {
 }
 
 void check_all_unused(file_tree& tree, const entry& e) {
+  if (tree.identity().empty()) return;  // who has a plain file open is not known
   if (e.kind == entry_kind::folder)
     for (const entry& below : tree.list(e.path)) check_all_unused(tree, below);
   tree.check_unused(e, "moved out of its store");
@@ -41,8 +42,12 @@ int run_mv(const command& self, const std::vector<std::string>& arguments) {
     if (t.source.kind == entry_kind::folder && t.from->identity().empty() &&
         std::filesystem::is_symlink(std::filesystem::path(t.source.path + "/").parent_path()))
       throw usage_mistake("'" + t.source.path + "' is a symbolic link to a folder; move the folder that it leads to");
-    check_all_unused(*t.from, t.source);
-    far.push_back(t);
+    try {
+      check_all_unused(*t.from, t.source);
+      far.push_back(t);
+    } catch (const error& e) {
+      bad.add(e.what());
+    }
   }
   for (const transfer& t : all)
     if (t.from->identity() == t.to->identity()) try {

@@ -48,7 +48,11 @@ std::optional<entry> look_at(const std::string& path, bool follow) {
   e.mode = s.st_mode & 0777;
   e.size = e.kind == entry_kind::file ? static_cast<std::uint64_t>(s.st_size) : 0;
   e.sparse = static_cast<std::uint64_t>(s.st_blocks) * 512 < e.size;
-  if (e.kind == entry_kind::link) e.target = fs::read_symlink(path).string();
+  if (e.kind != entry_kind::link) return e;
+  std::error_code ec;
+  e.target = fs::read_symlink(path, ec).string();
+  if (ec == std::errc::no_such_file_or_directory) return std::nullopt;
+  if (ec) fail(ec.value(), path, "looked at");
   return e;
 }
 
@@ -117,7 +121,10 @@ class host_tree : public file_tree {
   }
   std::vector<entry> list(const std::string& folder) override {
     std::vector<std::string> names;
-    for (const auto& e : fs::directory_iterator(folder)) names.push_back(e.path().string());
+    std::error_code ec;
+    for (fs::directory_iterator i(folder, ec), end; !ec && i != end; i.increment(ec))
+      names.push_back(i->path().string());
+    if (ec) fail(ec.value(), folder, "listed");
     std::sort(names.begin(), names.end());
     std::vector<entry> all;
     for (const std::string& name : names)
