@@ -10,6 +10,7 @@
 
 #include "oocarray/ooc_array.hpp"
 #include "support/shell.hpp"
+#include "support/small_space.hpp"
 
 using namespace ooc::testing;
 using namespace ooc::literals;
@@ -270,6 +271,23 @@ TEST_CASE("cp reads standard input and writes standard output", "[served]") {
   sh.refused("mv - x < f", "ooc cp");
   sh.refused("cat d", "'d'");
   CHECK(nlohmann::json::parse(sh.ok("verify -q --json")).at("clean") == true);
+}
+
+TEST_CASE("cp of a stream takes no more space than there is") {
+  temporary_folder folder;
+  fs::create_directory(folder / "small");
+  const std::string data = numbered(1'500'000);
+  write(folder / "data", data);
+  CHECK(in_small_space(folder / "small", [&](bool) {
+          const auto ooc = [&](const std::string& arguments) {
+            return run_command(OOC_COMMAND " --store local:" + (folder / "small/store").string() + " " + arguments,
+                               (folder / "output").string());
+          };
+          EXPECT(ooc("init").status == 0);
+          EXPECT(ooc("cp -q --buffer 100000 - p < " + (folder / "data").string()).err == "");
+          EXPECT(ooc("cat p").out == data);
+          return 0;
+        }) == 0);
 }
 
 TEST_CASE("du adds up what is in folders") {

@@ -13,6 +13,7 @@
 #include "storage/layout/fill_pattern.hpp"
 #include "storage/service/changed_bytes.hpp"
 #include "storage/service/file_move.hpp"
+#include "storage/service/growing_file.hpp"
 #include "storage/service/store_core.hpp"
 #include "storage/service/under_name.hpp"
 #include "storage/service/unpublished_file.hpp"
@@ -111,10 +112,8 @@ class store_target : public byte_target {
 
   void append(std::span<std::byte> bytes) override {
     storage::opened_file& file = unpublished_.file;
-    if (at_ + bytes.size() > file.meta.size) {
-      constexpr std::uint64_t least = 64_MiB, most = 4_GiB;
-      file = core_.grow(file, at_ + std::max<std::uint64_t>(bytes.size(), std::clamp(at_, least, most)));
-    }
+    if (const std::uint64_t end = at_ + bytes.size(); end > file.meta.size)
+      file = storage::with_space_if_there_is(end, [&](std::uint64_t size) { return core_.grow(file, size); });
     // Of a sparse file only what differs from its fill takes space, as in the source.
     const std::size_t step = made_.sparse ? 64_KiB : bytes.size();
     request wanted;

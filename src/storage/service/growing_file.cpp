@@ -1,6 +1,5 @@
 #include "storage/service/growing_file.hpp"
 
-#include <algorithm>
 #include <cassert>
 #include <utility>
 
@@ -9,24 +8,6 @@
 #include "storage/service/writer_claim.hpp"
 
 namespace ooc::storage {
-
-namespace {
-
-constexpr std::uint64_t least_step = std::uint64_t{16} << 20;
-constexpr std::uint64_t greatest_step = std::uint64_t{4} << 30;
-
-/// f(bytes of the stripe objects): first with more than `end`.
-template <class F>
-opened_file with_space_if_there_is(std::uint64_t end, F f) {
-  try {
-    return f(end + std::clamp(end, least_step, greatest_step));
-  } catch (const error& e) {
-    if (e.code() != std::errc::no_space_on_device && e.code() != std::errc::file_too_large) throw;
-  }
-  return f(end);
-}
-
-}  // namespace
 
 void growing_file::open(opened_file f, std::shared_ptr<void> claim) {
   const lock_guard growing(growing_);

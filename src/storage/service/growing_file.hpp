@@ -23,14 +23,17 @@
 // Threads: any.  One at a time makes the file longer or shorter.  Order of mutexes: growing, then the snapshot's.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <system_error>
 #include <utility>
 
+#include "oocarray/error.hpp"
 #include "oocarray/request.hpp"
 #include "storage/base/mutex.hpp"
 #include "storage/service/store_core.hpp"
@@ -49,6 +52,19 @@ struct stored_end {
   std::pair<file_id, std::uint64_t> state() const { return {id, cuts}; }
   bool operator==(const stored_end&) const = default;
 };
+
+/// f(bytes), which makes a file that is written on and on longer: first with as many again as `end`, but 16 MiB to 4
+/// GiB, and with `end` alone if there is no space for that.
+template <class F>
+opened_file with_space_if_there_is(std::uint64_t end, F f) {
+  constexpr std::uint64_t least = std::uint64_t{16} << 20, most = std::uint64_t{4} << 30;
+  try {
+    return f(end + std::clamp(end, least, most));
+  } catch (const error& e) {
+    if (e.code() != std::errc::no_space_on_device && e.code() != std::errc::file_too_large) throw;
+  }
+  return f(end);
+}
 
 class growing_file {
  public:
