@@ -290,6 +290,17 @@ TEST_CASE("cp of a stream takes no more space than there is") {
         }) == 0);
 }
 
+TEST_CASE("a file of /proc, which says that it has no bytes, is copied with all that it has") {
+  shell sh;
+  sh.ok("cp file:/proc/version p");
+  CHECK(sh.ok("cat p") == contents("/proc/version"));
+  write(sh.folder / "empty", "");
+  fs::permissions(sh.folder / "empty", fs::perms(0440));
+  sh.ok("cp ./empty e");
+  CHECK(sh.ok("ls -l e").find("-r--r-----") != std::string::npos);
+  CHECK(sh.ok("du -b e") == "0           e\n");
+}
+
 TEST_CASE("du adds up what is in folders") {
   shell sh;
   sh.ok("mkdir -p x/y");

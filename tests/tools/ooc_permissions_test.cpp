@@ -111,6 +111,34 @@ TEST_CASE("ooc shows a store to who may only read it", "[local]") {
   }
 }
 
+TEST_CASE("a stream that nobody may write is copied by who is not root, and the copy has its mode") {
+  if (!can_be_others()) return;
+  temporary_folder folder;
+  ::chmod(folder.path().c_str(), 0755);
+  servers s(folder / "cluster", 1);
+  REQUIRE(::mkfifo((folder / "fifo").c_str(), 0444) == 0);
+  ::chmod((folder / "fifo").c_str(), 0444);
+  const std::string fifo = (folder / "fifo").string();
+  const auto run = [&](const std::string& line) { return run_command(line, (folder / "output").string()); };
+  const std::string ooc = OOC_COMMAND " ",
+                    theirs = "setpriv --reuid 65534 --regid 65534 --clear-groups env HOME=/ " + ooc;
+  const auto copied_to = [&](const std::string& url) {
+    const outcome o = run("(timeout 60 sh -c 'printf abc > " + fifo + "' & " + theirs + "cp -q file:" + fifo + " " +
+                          url + "fifo; status=$?; wait; exit $status)");
+    INFO(url << ": " << o.err);
+    CHECK(o.status == 0);
+    CHECK(run(ooc + "cat " + url + "fifo").out == "abc");
+    CHECK(run(ooc + "ls -l " + url + "fifo").out.find("-r--r--r--") != std::string::npos);
+  };
+  REQUIRE(run(ooc + "chmod 777 / --store " + s.url()).status == 0);
+  copied_to(s.url());
+  fs::create_directory(folder / "mine");
+  REQUIRE(::chown((folder / "mine").c_str(), stranger, stranger) == 0);
+  const std::string own = "local:" + (folder / "mine").string();
+  REQUIRE(run(theirs + "init --store " + own).status == 0);
+  copied_to(own + "/");
+}
+
 TEST_CASE("a plain folder that cannot be listed is named, and what is beside it is copied and moved", "[local]") {
   if (!can_be_others()) return;
   shell sh;

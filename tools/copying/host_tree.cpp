@@ -58,7 +58,7 @@ std::optional<entry> look_at(const std::string& path, bool follow) {
 
 class host_source : public byte_source {
  public:
-  explicit host_source(const entry& e) : file_(e.path) {
+  explicit host_source(const entry& e) : file_(e.path, true) {
     meta = e;
     is_stream = file_.is_stream();
     if (!is_stream) meta.size = file_.size();

@@ -129,8 +129,11 @@ class store_target : public byte_target {
   void publish() override {
     if (instead_of_) return unpublished_.take_over(*instead_of_);
     if (from_.is_stream)
-      storage::under_name(unpublished_.passing(), path_,
-                          [&] { unpublished_.file = core_.resize(unpublished_.file, at_, {}); });
+      storage::under_name(unpublished_.passing(), path_, [&] {
+        storage::opened_file& file = unpublished_.file;
+        if (file.meta.size != at_) file = core_.resize(file, at_, {});
+        if (made_.mode != from_.meta.mode) core_.set_mode(unpublished_.passing(), from_.meta.mode);
+      });
     unpublished_.publish(from_.meta.attributes, true, given_with_copy(from_, 1));
   }
 
@@ -175,7 +178,10 @@ class store_tree : public file_tree {
                                                                "' cannot be made, because there is no folder '" +
                                                                folder_of(path) + "'; `ooc mkdir -p` makes it");
     storage::new_file f = file_like(from.meta);
-    if (from.is_stream) f.size = 0;
+    if (from.is_stream) {
+      f.size = 0;
+      f.mode |= 0600;  // until it has grown
+    }
     f.commits = !f.array.extents.empty() && (from.meta.commit || line_.has("commits")) && !line_.has("flatten");
     f.striping = target_striping(line_, f.array, f.size, store_.nodes());
     return std::make_unique<store_target>(core_, path, from, std::move(f));

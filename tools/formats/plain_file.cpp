@@ -25,12 +25,13 @@ bool is_stream_mode(mode_t mode) { return S_ISFIFO(mode) || S_ISCHR(mode); }
 
 }  // namespace
 
-input_file::input_file(const std::string& name)
+input_file::input_file(const std::string& name, bool read_empty)
     : name_(name), fd_(name == "-" ? ::fcntl(0, F_DUPFD_CLOEXEC, 3) : ::open(name.c_str(), O_RDONLY | O_CLOEXEC)) {
   struct ::stat s {};
   if (fd_ >= 0 && ::fstat(fd_, &s) == 0) {
     // Standard input may be a file that somebody has read a part of.
-    stream_ = name == "-" || is_stream_mode(s.st_mode) || S_ISSOCK(s.st_mode);
+    stream_ = name == "-" || is_stream_mode(s.st_mode) || S_ISSOCK(s.st_mode) ||
+              (read_empty && S_ISREG(s.st_mode) && s.st_size == 0);
     if (stream_ ? !S_ISDIR(s.st_mode) : S_ISREG(s.st_mode)) return;
   }
   const int error = fd_ < 0 ? errno : S_ISDIR(s.st_mode) ? EISDIR : EINVAL;

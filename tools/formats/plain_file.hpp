@@ -12,7 +12,9 @@ namespace ooc::tool {
 /// "-" is standard input.  FIFOs and devices are streams: read once, from the beginning on.
 class input_file {
  public:
-  explicit input_file(const std::string& name);
+  /// `read_empty`: a file that is said to have no bytes is a stream, too, for those of /proc and /sys have some all the
+  /// same.
+  explicit input_file(const std::string& name, bool read_empty = false);
   ~input_file();
   input_file(const input_file&) = delete;
   input_file& operator=(const input_file&) = delete;
