@@ -155,6 +155,18 @@ TEST_CASE("a plain file takes the place of no link, socket or folder") {
   CHECK(fs::is_socket(sh.folder / "socket"));
 }
 
+TEST_CASE("what killed exports have left under the same process id is not in the way") {
+  shell sh;
+  import_bytes(sh, "a", "12345678");
+  const outcome o =
+      run_command("cd " + sh.folder.path().string() + " && OOC_STORE=" + sh.url() +
+                      " sh -c 'touch out.part-$$ out.part-$$-1; exec " OOC_COMMAND " export --format raw a out'",
+                  (sh.folder / "output").string());
+  INFO(o.err);
+  CHECK(o.status == 0);
+  CHECK(contents(sh.folder / "out") == "12345678");
+}
+
 TEST_CASE("names of 255 bytes are taken in the store and outside") {
   shell sh;
   const std::string name(255, 'n');

@@ -131,9 +131,15 @@ void output_file::make_part(unsigned mode) {
   }
   // A name may have 255 bytes, and this one has more than the file's.
   const auto begin = place_.find_last_of('/') + 1;  // npos + 1 == 0: no folder
-  part_ = place_.substr(0, begin) + place_.substr(begin, 200) + ".part-" + std::to_string(::getpid());
-  fd_ = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-  if (fd_ < 0) fail(errno, "made");
+  const std::string first = place_.substr(0, begin) + place_.substr(begin, 200) + ".part-" + std::to_string(::getpid());
+  part_ = first;
+  // One that was killed has left its own there; in a container processes have the same ids again and again.
+  for (int n = 1;; ++n) {
+    fd_ = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (fd_ >= 0) return;
+    if (errno != EEXIST || n == 10'000) fail(errno, "made");
+    part_ = first + "-" + std::to_string(n);
+  }
 }
 
 output_file::~output_file() {
