@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -501,6 +503,23 @@ TEST_CASE("info names the nodes", "[local]") {
   CHECK(sh.ok("info --json").find("\"uuid\"") != std::string::npos);
   CHECK(sh.ok("info").find("arrays are mapped here by ") != std::string::npos);
   CHECK(sh.ok("--store " + sh.url() + " info").find("files  0") != std::string::npos);
+}
+
+TEST_CASE("info of a store whose files are removed meanwhile counts the others") {
+  shell sh;
+  constexpr int files = 1000;
+  auto store = sh.store();
+  for (int i = 0; i < files; ++i) ooc::file::create(store, "f" + std::to_string(i), {.size = 10, .sparse = true});
+  auto removal = std::async(std::launch::async, [&] {
+    for (int i = files; i-- > 0;) store.remove("f" + std::to_string(i));  // the last that it looks at come first
+  });
+  do {
+    const outcome o = sh.run("info");
+    INFO(o.err);
+    REQUIRE(o.status == 0);
+  } while (removal.wait_for(std::chrono::seconds(0)) != std::future_status::ready);
+  removal.get();
+  CHECK(sh.ok("info").find("files  0, ") != std::string::npos);
 }
 
 TEST_CASE("verify finds damage, missing shares and orphans", "[local]") {

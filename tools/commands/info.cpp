@@ -19,9 +19,12 @@ int run_info(const command& self, const std::vector<std::string>& arguments) {
   const ooc::store store = line.open_store();
   auto& metadata = store.core()->metadata();
 
-  std::uint64_t bytes = 0;
-  const auto files = metadata.files();
-  for (const storage::file_id id : files) bytes += metadata.find(id).size;
+  std::uint64_t files = 0, bytes = 0;
+  for (const storage::file_id id : metadata.files())
+    if (const auto e = storage::lookup_if_there(metadata, id)) {  // else removed meanwhile
+      files += 1;
+      bytes += e->size;
+    }
 
   const storage::node_list drained = storage::drained_nodes(*store.core());
   const storage::node_list retired = storage::retired_nodes(*store.core());
@@ -45,12 +48,12 @@ int run_info(const command& self, const std::vector<std::string>& arguments) {
     print({{"url", store.url()},
            {"uuid", store.uuid()},
            {"nodes", nodes},
-           {"files", files.size()},
+           {"files", files},
            {"bytes", bytes},
            {"mapping", detail::describe_mapping()}});
     return success;
   }
-  std::cout << "store  " << store.url() << "\nuuid   " << store.uuid() << "\nfiles  " << files.size() << ", "
+  std::cout << "store  " << store.url() << "\nuuid   " << store.uuid() << "\nfiles  " << files << ", "
             << human_bytes(static_cast<double>(bytes)) << "\n";
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     std::cout << "node " << i << " " << nodes[i]["name"].get<std::string>();
