@@ -367,6 +367,27 @@ TEST_CASE("truncate cuts and extends files, and arrays by whole rows") {
   sh.refused("truncate -s 1 no/such", "no/such");
 }
 
+TEST_CASE("sizes are taken to the byte, up to 2^63 - 1, and fractions of units are whole bytes") {
+  shell sh;
+  write(sh.folder / "a", numbered(21));
+  // Whether so many bytes are whole rows is looked at before whether a disk has them.
+  const auto fits = [&](const std::string& rows, const std::string& size) {
+    sh.ok("import -q -f --type u1 --shape " + rows + " a a");
+    return sh.run("truncate -s " + size + " a").err.find("must keep whole rows") == std::string::npos;
+  };
+  CHECK(fits("7x3", "9007199254740993"));  // 2^53 + 1
+  CHECK_FALSE(fits("7x3", "9007199254740992"));
+  CHECK(fits("3x7", "9223372036854775807"));
+  CHECK_FALSE(fits("3x7", "9223372036854775806"));
+  sh.refused("truncate -s 9223372036854775808 a", "'9223372036854775808' is not a size up to 2^63 - 1");
+  sh.refused("truncate -s 8388608T a", "'8388608T' is not a size");
+  sh.refused("truncate -s 0.3K a", "'0.3K' is not a size");
+  sh.ok("truncate -s 1.5K b");
+  CHECK(sh.ok("du -b b") == "1536        b\n");
+  sh.ok("truncate -s 1e3 b");
+  CHECK(sh.ok("du -b b") == "1000        b\n");
+}
+
 TEST_CASE("what a writer has open is neither removed, replaced nor cut, and the message says who", "[served]") {
   shell sh;
   import_bytes(sh, "other", "12345678");

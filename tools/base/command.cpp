@@ -135,24 +135,30 @@ std::vector<located> command_line::locate_all(const std::string& name) const {
 }
 
 std::uint64_t parse_bytes(const std::string& text, const std::string& option) {
+  constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
   const auto refuse = [&]() -> std::uint64_t {
-    throw usage_mistake(option + ": '" + text + "' is not a size; write for instance 65536 or 64KiB");
+    throw usage_mistake(option + ": '" + text + "' is not a size up to 2^63 - 1; write for instance 65536 or 64KiB");
   };
+  const char* const end = text.data() + text.size();
   double number = 0;
-  const auto r = std::from_chars(text.data(), text.data() + text.size(), number);
+  const auto r = std::from_chars(text.data(), end, number);
   if (r.ec != std::errc() || !(number >= 0)) return refuse();
-  std::string unit(r.ptr, text.data() + text.size());
-  double factor = 1;
+  std::string unit(r.ptr, end);
+  int shift = 0;
   if (!unit.empty()) {
     const auto power = std::string("KMGTP").find(unit[0]);
     if (power != std::string::npos) {
-      factor = std::ldexp(1.0, 10 * (static_cast<int>(power) + 1));
+      shift = 10 * (static_cast<int>(power) + 1);
       unit.erase(0, 1);
       if (unit == "iB" || unit == "i") unit.clear();
     }
     if (!unit.empty() && unit != "B") return refuse();
   }
-  number *= factor;
+  // A double has 53 bits; only a fraction needs one.
+  std::uint64_t whole = 0;
+  if (const auto w = std::from_chars(text.data(), end, whole); w.ec == std::errc() && w.ptr == r.ptr)
+    return whole <= most >> shift ? whole << shift : refuse();
+  number = std::ldexp(number, shift);
   if (number >= 0x1p63 || number != std::floor(number)) return refuse();
   return static_cast<std::uint64_t>(number);
 }
