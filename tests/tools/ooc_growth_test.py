@@ -129,6 +129,10 @@ def test_what_cannot_be_is_refused(shell):
     shell.refused("restripe", "--nn", "3", "a", names=["--nn", "1 to 2"])
     shell.refused("restripe", "--sn", "2", "a", names=["--sn"])
     shell.refused("add-node", os.path.join(shell.folder, "n1"), names=["n1", "not empty"])
+    two = ",".join(os.path.join(shell.folder, n) for n in ("n4", "n5"))
+    for command in (("add-node",), ("replace-node", "1")):
+        shell.refused(*command, two, names=[two, "names 2 folders", "one folder in each argument"])
+    assert not os.path.exists(os.path.join(shell.folder, "n4"))
     one = Shell.__new__(Shell)
     one.folder, one.seen, one.store = shell.folder, None, f"local:{shell.folder}/alone"
     one.ok("init")

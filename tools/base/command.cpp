@@ -8,6 +8,7 @@
 
 #include "base/named_path.hpp"
 #include "storage/service/store_core.hpp"
+#include "storage/store/store_url.hpp"
 
 namespace ooc::tool {
 namespace {
@@ -169,6 +170,15 @@ std::uint32_t node_number(const std::string& text) {
   if (error != std::errc() || end != text.data() + text.size())
     throw usage_mistake("'" + text + "' is no number of a node; `ooc info` shows them");
   return node;
+}
+
+std::filesystem::path folder_of_node(const std::string& text) {
+  const auto folders = storage::local_folders({"local", text});
+  if (folders.size() != 1)
+    throw usage_mistake(
+        "'" + text + "' names " + std::to_string(folders.size()) +
+        " folders, and a node has one; give one folder in each argument, and write a comma in a name as %2C");
+  return folders.front();
 }
 
 std::vector<std::uint64_t> parse_shape(const std::string& text, const std::string& option) {

@@ -3,6 +3,7 @@
 
 #include <boost/program_options.hpp>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -110,6 +111,9 @@ std::uint64_t parse_bytes(const std::string& text, const std::string& option);
 
 /// The number of a node.  Throws usage_mistake.
 std::uint32_t node_number(const std::string& text);
+
+/// The folder of one node, with the escapes of a "local:" URL.  Throws usage_mistake where several are named.
+std::filesystem::path folder_of_node(const std::string& text);
 
 /// "3x4" or "3,4" -> {3, 4}.  Throws usage_mistake, naming `option`.
 std::vector<std::uint64_t> parse_shape(const std::string& text, const std::string& option);

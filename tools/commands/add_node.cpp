@@ -20,7 +20,7 @@ int run_add_node(const command& self, const std::vector<std::string>& arguments)
   const storage::store_url parsed = storage::parse_store_url(url);
   auto folders = storage::local_folders(parsed);
   std::vector<std::filesystem::path> fresh;
-  for (const std::string& f : given) fresh.push_back(storage::local_folders({"local", f}).front());
+  for (const std::string& f : given) fresh.push_back(folder_of_node(f));
   storage::add_folders(folders, fresh);
   folders.insert(folders.end(), fresh.begin(), fresh.end());
   std::cout << storage::local_url(folders, storage::local_options_of(parsed)) << "\n";

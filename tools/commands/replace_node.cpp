@@ -21,10 +21,10 @@ std::string with_folder(const std::string& url, std::uint32_t node, const std::s
   if (node >= folders.size())
     throw usage_mistake("node " + std::to_string(node) + ": the store has nodes 0 to " +
                         std::to_string(folders.size() - 1));
-  const auto given = storage::local_folders({"local", fresh});
-  storage::add_replacement_folder(folders, node, given.front());
+  const std::filesystem::path given = folder_of_node(fresh);
+  storage::add_replacement_folder(folders, node, given);
   std::erase(options.lost, folders[node]);
-  folders[node] = given.front();
+  folders[node] = given;
   return storage::local_url(folders, options);
 }
 
