@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -412,47 +413,68 @@ TEST_CASE("a disk that several nodes share counts once") {
   CHECK(j.at("disk_bytes") == j.at("nodes")[0].at("disk_bytes"));
 }
 
+namespace {
+
+/// Whether `ooc` keeps signals for later: SIGHUP is the last, and no other program keeps it before.
+bool catches_interrupts(pid_t pid) {
+  std::ifstream in("/proc/" + std::to_string(pid) + "/status");
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with("SigCgt:")) return (std::stoull(line.substr(7), nullptr, 16) >> (SIGHUP - 1) & 1) != 0;
+  return false;
+}
+
+/// Runs `ooc`, with `output` as standard output, and sends it the signal when `begun(its process)`: it ends by that.
+template <class Begun>
+void interrupt(const shell& sh, std::vector<std::string> words, int signal, const Begun& begun, int output = 1,
+               const std::string& says = "has been removed") {
+  words.insert(words.begin(), {OOC_COMMAND, "--store", sh.url()});
+  std::vector<char*> argv;
+  for (std::string& w : words) argv.push_back(w.data());
+  argv.push_back(nullptr);
+  const std::string err = sh.folder / "stderr";
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    const int fd = ::open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    for (const int s : {SIGINT, SIGTERM, SIGHUP}) ::signal(s, SIG_DFL);
+    if (fd < 0 || ::dup2(fd, 2) < 0 || ::dup2(output, 1) < 0 || ::chdir(sh.folder.path().c_str()) != 0) ::_exit(126);
+    ::execv(argv[0], argv.data());
+    ::_exit(127);
+  }
+  CHECK(soon([&] { return begun(pid); }));
+  ::kill(pid, signal);
+  int status = 0;
+  const bool ended = soon([&] { return ::waitpid(pid, &status, WNOHANG) == pid; }, std::chrono::seconds(30));
+  if (!ended) {
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, &status, 0);
+  }
+  INFO(words[3] << ": " << contents(err));
+  CHECK(ended);
+  CHECK(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == signal);
+  CHECK(contents(err).find(says) != std::string::npos);
+}
+
+}  // namespace
+
 TEST_CASE("a signal ends import, cp and export, and what was half made goes with it") {
   shell sh;
   {
     std::ofstream(sh.folder / "big") << "x";
     fs::resize_file(sh.folder / "big", std::uint64_t{20} << 30);
   }
-  const auto interrupted = [&](std::vector<std::string> words, int signal, const auto& begun,
-                               const std::string& says = "what was half made has been removed") {
-    words.insert(words.begin(), {OOC_COMMAND, "--store", sh.url()});
-    std::vector<char*> argv;
-    for (std::string& w : words) argv.push_back(w.data());
-    argv.push_back(nullptr);
-    const std::string err = sh.folder / "stderr";
-    const pid_t pid = ::fork();
-    if (pid == 0) {
-      const int fd = ::open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-      if (fd < 0 || ::dup2(fd, 2) < 0 || ::chdir(sh.folder.path().c_str()) != 0) ::_exit(126);
-      ::execv(argv[0], argv.data());
-      ::_exit(127);
-    }
-    CHECK(soon([&] { return begun(); }, std::chrono::seconds(60)));
-    ::kill(pid, signal);
-    int status = 0;
-    ::waitpid(pid, &status, 0);
-    INFO(words[3] << ": " << contents(err));
-    CHECK(WIFSIGNALED(status));
-    CHECK(WTERMSIG(status) == signal);
-    CHECK(contents(err).find(says) != std::string::npos);
-  };
-  const auto made = [&] { return !sh.store().core()->metadata().unfinished().empty(); };
+  const auto made = [&](pid_t) { return !sh.store().core()->metadata().unfinished().empty(); };
   const auto nothing_left = [&] {
     auto store = sh.store();
     CHECK(store.core()->metadata().unfinished().empty());
     CHECK(store.core()->metadata().dead().empty());
   };
-  interrupted({"import", "-q", "big", "big", "--sparse", "--type", "u1", "--shape", "21474836480"}, SIGINT, made);
+  interrupt(sh, {"import", "-q", "big", "big", "--sparse", "--type", "u1", "--shape", "21474836480"}, SIGINT, made);
   nothing_left();
   ooc::file::create(sh.store(), "sparse", {.size = std::uint64_t{20} << 30, .sparse = true});
-  interrupted({"cp", "-q", "sparse", "other"}, SIGTERM, made);
+  interrupt(sh, {"cp", "-q", "sparse", "other"}, SIGTERM, made);
   nothing_left();
-  interrupted({"export", "-q", "sparse", "out"}, SIGINT, [&] {
+  interrupt(sh, {"export", "-q", "sparse", "out"}, SIGINT, [&](pid_t) {
     for (const auto& e : fs::directory_iterator(sh.folder.path()))
       if (e.path().filename().string().find(".part") != std::string::npos) return true;
     return false;
@@ -466,14 +488,42 @@ TEST_CASE("a signal ends import, cp and export, and what was half made goes with
   sh.ok("import -q rows there --type u1 --shape 8 --max-extents 100");
   REQUIRE(::mkfifo((sh.folder / "fifo").c_str(), 0600) == 0);
   int fifo = -1;
-  const auto opened = [&] { return (fifo = ::open((sh.folder / "fifo").c_str(), O_WRONLY | O_NONBLOCK)) >= 0; };
-  interrupted({"import", "-q", "fifo", "there", "--at", "0", "--type", "u1", "--shape", "8"}, SIGINT, opened,
-              "elements that had been written by then have their new values");
+  const auto opened = [&](pid_t) { return (fifo = ::open((sh.folder / "fifo").c_str(), O_WRONLY | O_NONBLOCK)) >= 0; };
+  interrupt(sh, {"import", "-q", "fifo", "there", "--at", "0", "--type", "u1", "--shape", "8"}, SIGINT, opened, 1,
+            "elements that had been written by then have their new values");
   ::close(fifo);
-  interrupted({"import", "-q", "fifo", "there", "--append", "--type", "u1", "--shape", "8"}, SIGTERM, opened,
-              "rows that were appended have been cut off again");
+  interrupt(sh, {"import", "-q", "fifo", "there", "--append", "--type", "u1", "--shape", "8"}, SIGTERM, opened, 1,
+            "rows that were appended have been cut off again");
   ::close(fifo);
   CHECK(sh.ok("export -q --format raw there -") == numbered(8));
+}
+
+TEST_CASE("a signal ends who waits for the other end of a FIFO") {
+  shell sh;
+  ooc::file::create(sh.store(), "sparse", {.size = 10'000'000, .sparse = true});
+  const std::string fifo = sh.folder / "fifo";
+  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+  interrupt(sh, {"cp", "-q", "./fifo", "in"}, SIGINT, catches_interrupts);
+  interrupt(sh, {"cp", "-q", "sparse", "./fifo"}, SIGTERM, catches_interrupts);
+  interrupt(sh, {"export", "-q", "--format", "raw", "-f", "sparse", "fifo"}, SIGINT, catches_interrupts);
+  CHECK(sh.ok("ls") == "sparse\n");
+
+  // A reader that reads nothing: the pipe is full.
+  const auto full = [](int reader) {
+    int bytes = 0;
+    return ::ioctl(reader, FIONREAD, &bytes) == 0 && bytes == ::fcntl(reader, F_GETPIPE_SZ);
+  };
+  const int reader = ::open(fifo.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  REQUIRE(reader >= 0);
+  interrupt(sh, {"cp", "-q", "sparse", "./fifo"}, SIGINT, [&](pid_t) { return full(reader); });
+  ::close(reader);
+  int pipe[2];
+  REQUIRE(::pipe2(pipe, O_CLOEXEC) == 0);
+  interrupt(
+      sh, {"cat", "sparse"}, SIGTERM, [&](pid_t) { return full(pipe[0]); }, pipe[1]);
+  CHECK((::fcntl(pipe[1], F_GETFL) & O_NONBLOCK) == 0);
+  ::close(pipe[0]);
+  ::close(pipe[1]);
 }
 
 TEST_CASE("bad command lines are one line and status 1") {

@@ -23,10 +23,43 @@ namespace {
 /// True for files that are written to as they are, rather than replaced.
 bool is_stream_mode(mode_t mode) { return S_ISFIFO(mode) || S_ISCHR(mode); }
 
+// A signal does not end the wait for the other end of a stream by itself, as it may come just before: waits are short,
+// and check_interrupted() comes between them.  So FIFOs do not block.
+constexpr int longest_wait = 500, wait_for_reader = 50;  // ms
+
+/// As open(2), but for FIFOs that a signal ends the wait for a reader.  That for a writer is left to who reads.
+int open_file(const std::string& name, int flags) {
+  struct ::stat s {};
+  const bool fifo = ::stat(name.c_str(), &s) == 0 && S_ISFIFO(s.st_mode);
+  for (;;) {
+    const int fd = ::open(name.c_str(), flags | O_CLOEXEC | (fifo ? O_NONBLOCK : 0));
+    if (fd >= 0 || errno != ENXIO || !fifo) return fd;
+    check_interrupted();
+    (void)::poll(nullptr, 0, wait_for_reader);
+  }
+}
+
+/// Standard output; a FIFO as if it were opened once more, for others may use it, too, and want it to block.
+int open_standard_output() {
+  struct ::stat s {};
+  const bool fifo = ::fstat(1, &s) == 0 && S_ISFIFO(s.st_mode);
+  const int own = fifo ? ::open("/proc/self/fd/1", O_WRONLY | O_NONBLOCK | O_CLOEXEC) : -1;
+  return own >= 0 ? own : ::fcntl(1, F_DUPFD_CLOEXEC, 3);
+}
+
+/// Until the stream is ready for `events`, or for an error.  Throws interrupted.
+void wait_for(int fd, short events) {
+  struct pollfd wanted {
+    fd, events, 0
+  };
+  do check_interrupted();
+  while (::poll(&wanted, 1, longest_wait) <= 0);
+}
+
 }  // namespace
 
 input_file::input_file(const std::string& name, bool read_empty)
-    : name_(name), fd_(name == "-" ? ::fcntl(0, F_DUPFD_CLOEXEC, 3) : ::open(name.c_str(), O_RDONLY | O_CLOEXEC)) {
+    : name_(name), fd_(name == "-" ? ::fcntl(0, F_DUPFD_CLOEXEC, 3) : open_file(name, O_RDONLY)) {
   struct ::stat s {};
   if (fd_ >= 0 && ::fstat(fd_, &s) == 0) {
     // Standard input may be a file that somebody has read a part of.
@@ -49,18 +82,12 @@ std::uint64_t input_file::size() const {
 
 std::size_t input_file::read_once(std::uint64_t offset, std::span<std::byte> out) const {
   for (;;) {
-    // A signal does not end the wait for a stream by itself: it may come just before.
-    if (stream_) {
-      check_interrupted();
-      struct pollfd wanted {
-        fd_, POLLIN, 0
-      };
-      if (::poll(&wanted, 1, 500) <= 0) continue;
-    }
+    if (stream_) wait_for(fd_, POLLIN);
     const ssize_t n = stream_ ? ::read(fd_, out.data(), out.size())
                               : ::pread(fd_, out.data(), out.size(), static_cast<off_t>(offset));
     if (n >= 0) return static_cast<std::size_t>(n);
-    if (errno != EINTR) throw io_error({errno, std::generic_category()}, "'" + name_ + "' cannot be read");
+    if (errno != EINTR && errno != EAGAIN)
+      throw io_error({errno, std::generic_category()}, "'" + name_ + "' cannot be read");
   }
 }
 
@@ -103,9 +130,9 @@ void input_file::expect_end() const {
 output_file::output_file(const std::string& name, bool replace, unsigned mode) : name_(name), replace_(replace) {
   struct ::stat s {};
   if (name == "-") {
-    fd_ = ::fcntl(1, F_DUPFD_CLOEXEC, 3);
+    fd_ = open_standard_output();
   } else if (::stat(name.c_str(), &s) == 0 && is_stream_mode(s.st_mode)) {
-    fd_ = ::open(name.c_str(), O_WRONLY | O_CLOEXEC);
+    fd_ = open_file(name, O_WRONLY);
   } else {
     make_part(mode);
     return;
@@ -152,6 +179,10 @@ void output_file::append(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) {
+      wait_for(fd_, POLLOUT);
+      continue;
+    }
     if (n < 0) fail(errno, "written");
     bytes = bytes.subspan(static_cast<std::size_t>(n));
   }
