@@ -240,6 +240,7 @@ std::uint64_t stored_file::size() { return bytes_.refreshed()->meta.size; }
 void stored_file::forget_size() { bytes_.forget_size(); }
 
 void stored_file::resize(std::uint64_t size) {
+  require_writable();
   if (bytes_.refreshed()->meta.size == size) return;
   bytes_.resize(size);
   const lock_guard lock(mutex_);

@@ -614,6 +614,13 @@ static void atomic_writes(void) {
   DO(MPI_File_close(&f));
 }
 
+/* Of a file that is open for reading.  On a plain file OMPIO says no more than that it failed. */
+static void refuses_another_size(MPI_File f, int code) {
+  CHECK(code != MPI_SUCCESS);
+  if (strncmp(path, "ooc:", 4) == 0) CHECK(strcmp(class_of(code), "read only") == 0);
+  CHECK(size_of(f) == ranks);
+}
+
 static void names(void) {
   MPI_File f;
   MPI_Status s;
@@ -638,6 +645,9 @@ static void names(void) {
   say_class("writing a file that is open for reading", MPI_File_write_at(f, 0, &c, 1, MPI_BYTE, &s));
   DO(MPI_File_read_at(f, 0, &c, 1, MPI_BYTE, &s));
   CHECK(c == 'x');
+  refuses_another_size(f, MPI_File_set_size(f, 0));
+  refuses_another_size(f, MPI_File_set_size(f, 1000));
+  refuses_another_size(f, MPI_File_preallocate(f, 1000));
   DO(MPI_File_close(&f));
   if (rank == 0) {
     say_class("removing it", MPI_File_delete(path, MPI_INFO_NULL));

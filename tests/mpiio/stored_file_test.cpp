@@ -283,6 +283,21 @@ TEST_CASE("a rank reads what another has written past the end that it knew") {
   r.close();
 }
 
+TEST_CASE("a file that is open for reading is made neither shorter nor longer") {
+  two_ranks r;
+  write(*r.first, 0, "text");
+  const auto reader = stored_file::open(r.b, {.path = "f", .write = false});
+  const auto as_bad_descriptor = Catch::Predicate<usage_error>(
+      [](const usage_error& e) { return e.code() == std::error_code(EBADF, std::generic_category()); }, "is EBADF");
+  for (const std::uint64_t size : {0, 2, 4, 100})
+    CHECK_THROWS_MATCHES(reader->resize(size), usage_error, as_bad_descriptor);
+  CHECK_THROWS_WITH(reader->resize(2), Catch::Contains("'f' was opened for reading only"));
+  CHECK(reader->size() == 4);
+  CHECK(read(*reader, 0, 10) == "text");
+  reader->leave();
+  r.close();
+}
+
 TEST_CASE("a file that is open for writing cannot be removed, nor opened for writing by somebody alone") {
   two_ranks r;
   CHECK_THROWS_AS(r.a.remove("f"), usage_error);
