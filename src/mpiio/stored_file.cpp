@@ -137,8 +137,19 @@ std::shared_ptr<transfer> stored_file::start(const opened& f, placed_request r, 
   return t;
 }
 
+// Locks are for who may write: who may not reads between the writes of others.
+storage::size_lock_ptr stored_file::turn_to_read() {
+  try {
+    return bytes_.store().metadata().lock_size(id_);
+  } catch (const error& e) {
+    const bool may_not = e.code() == std::errc::permission_denied || e.code() == std::errc::read_only_file_system;
+    if (writable_ || !may_not) throw;
+    return nullptr;
+  }
+}
+
 std::shared_ptr<transfer> stored_file::read(std::span<const ooc_mpiio_extent> extents, bool atomic) {
-  const auto turn = atomic ? bytes_.store().metadata().lock_size(id_) : nullptr;
+  const auto turn = atomic ? turn_to_read() : nullptr;
   const opened f = bytes_.reaching(end_of(extents));
   auto t = start(f, as_request(extents, f->meta.size), access_kind::read);
   if (turn) (void)t->wait();

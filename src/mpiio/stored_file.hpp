@@ -68,7 +68,8 @@ class stored_file {
 
   storage::file_id id() const { return id_; }
 
-  /// Starts a transfer of all extents; of reads as far as the file goes.
+  /// Starts a transfer of all extents; of reads as far as the file goes.  `atomic`: as a whole before or after others
+  /// of that kind; of a read only where the caller may write the file.
   std::shared_ptr<transfer> read(std::span<const ooc_mpiio_extent> extents, bool atomic);
   std::shared_ptr<transfer> write(std::span<const ooc_mpiio_extent> extents, bool atomic);
 
@@ -93,6 +94,7 @@ class stored_file {
 
   stored_file(const store& s, storage::opened_file f, bool write, std::shared_ptr<void> claim);
   void require_writable() const;
+  storage::size_lock_ptr turn_to_read();
   std::shared_ptr<transfer> write_as_a_whole(std::span<const ooc_mpiio_extent> extents, std::uint64_t end);
   std::shared_ptr<transfer> start(const opened& f, placed_request r, access_kind kind, bool again = false);
   failure write_again(const storage::entry& stated, const request& r, const std::byte* memory) noexcept;

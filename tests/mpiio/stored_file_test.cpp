@@ -298,6 +298,26 @@ TEST_CASE("a file that is open for reading is made neither shorter nor longer") 
   r.close();
 }
 
+TEST_CASE("a file of a store that may only be read is read in atomic mode, too") {
+  const temporary_folder folder;
+  const std::string there = (folder / "n0").string(), lost = (folder / "n1").string();
+  {
+    const store s = store::open("local:" + there + "," + lost);
+    const auto f = stored_file::open(s, {.path = "f", .create = true, .write = true, .striping = {.sn = 0, .nn = 1}});
+    write(*f, 0, "text");
+    f->leave();
+    f->give_back();
+  }
+  std::filesystem::remove_all(lost);
+  const store s = store::open("local:" + there + "," + lost + "?lost=" + lost);
+  const auto f = stored_file::open(s, {.path = "f"});
+  std::string text(10, '?');
+  const ooc_mpiio_extent e = extent(text.data(), 0, text.size());
+  text.resize(f->read({&e, 1}, true)->wait());
+  CHECK(text == "text");
+  f->leave();
+}
+
 TEST_CASE("a file that is open for writing cannot be removed, nor opened for writing by somebody alone") {
   two_ranks r;
   CHECK_THROWS_AS(r.a.remove("f"), usage_error);
