@@ -425,9 +425,9 @@ class Array(Protocols):
         """Changes the shape, or with a number its first extent, up to `max_extents`.  What is new has the fill value.
 
         Other extents than the first can change where the array was created with ``order="tiled"`` and `max_extents`.
-        Views keep the shape that they had.  Raises BufferError while there are views, for a smaller extent, and with
-        layout "right" for any change of another extent than the first, because elements then come to other places in
-        memory.
+        Views keep the shape that they had.  Raises BufferError while there are views or other threads are in calls, for a
+        smaller extent, and with layout "right" for any change of another extent than the first, because elements then come
+        to other places in memory.  Meanwhile other threads can neither make views nor call (Busy).
         """
         extents = shape_of(shape)
         _pending.before_change(self)
@@ -458,8 +458,8 @@ class Array(Protocols):
     def close(self) -> None:
         """Writes back, and lets go of the file and the memory.  With ``comm=`` a collective call.
 
-        Raises BufferError while NumPy arrays refer to the memory, and whatever `writeback` raises: the array is
-        then still open.  Closing twice does nothing.  Where the array has been opened once more, it stays open there.
+        Raises BufferError while NumPy arrays refer to the memory or other threads are in calls that use it, and whatever
+        `writeback` raises: the array is then still open.  Closing twice does nothing.  Where the array has been opened once more, it stays open there.
         """
         if not self.closed and _sharing.shared_by_others(self):
             if self.writable:

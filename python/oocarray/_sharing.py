@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Iterator, List, Mapping, Optional, Union
 
 from . import _core
-from ._errors import Busy
+from ._errors import Busy, Closed
 from ._runtime import open_arrays
 from ._view import View
 
@@ -34,7 +34,7 @@ def open_at(uuid: str, path: Union[str, bytes], renamed: bool) -> Iterator[Any]:
             continue
         try:
             now = core.current_path()
-        except OSError:  # it has been removed
+        except (OSError, Busy, Closed):  # it has been removed, or another thread resizes or closes it
             continue
         if _names(now) == _names(path):
             yield core

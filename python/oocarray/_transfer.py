@@ -16,7 +16,7 @@ import numpy as np
 from . import _core
 from ._algorithms import writable
 from ._blocks import box_of, pinned_elements
-from ._errors import BudgetTooSmall
+from ._errors import BudgetTooSmall, Busy, Closed
 from ._index import Box, keys_of
 from ._pieces import most_piece_bytes, pieces
 from ._runtime import runtime
@@ -93,11 +93,19 @@ def _by_tiles(r: range, extent: int) -> List[slice]:
 def _write_back_in_time() -> None:
     """Raises for a disk that is full while there is memory left: a call that finds all of it modified ends the process."""
     rt = runtime()
-    modified = [core for core in _core.open_arrays() if core.writable() and core.dirty_blocks()]
-    if sum(core.dirty_blocks() * core.block_bytes() for core in modified) > rt.memory * 3 // 4:
+    modified = [(core, bytes_) for core in _core.open_arrays() for bytes_ in [_modified_bytes(core)] if bytes_]
+    if sum(bytes_ for _, bytes_ in modified) > rt.memory * 3 // 4:
         if rt.memory - rt.stats["resident_bytes"] < most_piece_bytes():
-            for core in modified:
-                core.writeback(False)
+            for core, _ in modified:
+                with contextlib.suppress(Busy, Closed):  # another thread resizes or closes it
+                    core.writeback(False)
+
+
+def _modified_bytes(core: Any) -> int:
+    try:
+        return core.dirty_blocks() * core.block_bytes() if core.writable() else 0
+    except Closed:  # by another thread, just now
+        return 0
 
 
 def _element_numbers(array: "Array", ranges: Sequence[range]) -> np.ndarray:

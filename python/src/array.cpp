@@ -1,3 +1,5 @@
+#include <deque>
+
 #include "array_handle.hpp"
 #include "oocarray/commit.hpp"
 #include "oocarray/open_file.hpp"
@@ -205,10 +207,9 @@ any_box box_of(sizes lower, sizes upper) { return {std::move(lower), std::move(u
 
 /// A box that will be touched at once: what cannot be read is an exception now, and not the end of the process then.
 void bring_in(const array_handle& a, const any_box& b, bool write) {
-  const memory_export in_use(a.held());
-  const any_array& array = a.get();
-  const py::gil_scoped_release r;
-  array.core().bring_in({b.lower, b.upper}, write ? access_mode::write : access_mode::read);
+  in_use(a, [&](any_array& array) {
+    array.core().bring_in({b.lower, b.upper}, write ? access_mode::write : access_mode::read);
+  });
 }
 
 durability how_safe(bool durable) { return durable ? durability::durable : durability::acknowledged; }
@@ -242,22 +243,36 @@ void bind_base(py::module_& m) {
   m.attr("ArrayBase") = py::reinterpret_steal<py::object>(PyType_FromSpec(&spec));
 }
 
-void close(const array_handle& a) {
-  if (!a.state) return;
-  array_state& s = *a.state;
-  if (!s.array->is_open()) return;
-  any_array& array = s.get();
-  if (const std::size_t n = s.exports)
-    throw py::buffer_error("array '" + array.path() + "' cannot be closed while NumPy arrays refer to its memory (" +
-                           std::to_string(n) + " of them): delete them first, with `del`, or let them go out of scope");
-  s.closing = true;
+/// Who is in the way of a change, and what to do about it.
+std::string users_of(const array_state& s) {
+  const std::size_t all = s.exports;
+  if (all == s.calls)
+    return "while calls of other threads use it (" + std::to_string(all) + " of them): wait until they have ended";
+  return "while NumPy arrays refer to its memory (" + std::to_string(all - s.calls) +
+         " of them): delete them first, with `del`, or let them go out of scope";
+}
+
+/// f() without the GIL; `doing`, of an array_state, is set meanwhile, so there are no new views and calls.
+template <class F>
+void alone(bool& doing, F f) {
+  doing = true;
   try {
     const py::gil_scoped_release r;
-    array.close();
+    f();
   } catch (...) {
-    s.closing = false;
+    doing = false;
     throw;
   }
+  doing = false;
+}
+
+void close(const array_handle& a) {
+  const std::shared_ptr<array_state> s = a.state;
+  if (!s || !s->array->is_open()) return;
+  any_array& array = s->get();
+  s->check_at_rest();
+  if (s->exports != 0) throw py::buffer_error("array '" + array.path() + "' cannot be closed " + users_of(*s));
+  alone(s->closing, [&] { array.close(); });
 }
 
 void resize(const array_handle& a, const sizes& extents) {
@@ -268,28 +283,34 @@ void resize(const array_handle& a, const sizes& extents) {
     shorter = shorter || extents[k] < now[k];
     moves = moves || (k > 0 && extents[k] != now[k] && array.layout() == any_array::memory_layout::right);
   }
-  if (const std::size_t n = a.held()->exports; n != 0 && (shorter || moves))
-    throw py::buffer_error(
-        "array '" + array.path() + "' cannot " + (moves ? "change another extent than the first" : "become shorter") +
-        " while NumPy arrays refer to its memory (" + std::to_string(n) + " of them): delete them first, with `del`" +
-        (moves ? ", or open it with layout='tiled', where elements stay where they are" : ""));
-  const py::gil_scoped_release r;
-  array.resize(extents);
+  if (!shorter && !moves) return in_use(a, [&](any_array& longer) { longer.resize(extents); });
+  const std::shared_ptr<array_state> s = a.held();
+  s->check_at_rest();
+  if (s->exports != 0)
+    throw py::buffer_error("array '" + array.path() + "' cannot " +
+                           (moves ? "change another extent than the first " : "become shorter ") + users_of(*s) +
+                           (moves ? ", or open it with layout='tiled', where elements stay where they are" : ""));
+  alone(s->moving, [&] { array.resize(extents); });
 }
 
 void roll_back(const array_handle& a) {
   any_array& array = a.get();
-  if (const std::size_t n = a.held()->exports; n != 0 && array.max_extents() != array.extents())
-    throw py::buffer_error(
-        "array '" + array.path() + "' cannot be rolled back, which may change its shape, while NumPy " +
-        "arrays refer to its memory (" + std::to_string(n) + " of them): delete them first, with `del`");
-  const py::gil_scoped_release r;
-  array.roll_back();
+  if (array.max_extents() == array.extents()) return in_use(a, [](any_array& same) { same.roll_back(); });
+  const std::shared_ptr<array_state> s = a.held();
+  s->check_at_rest();
+  if (s->exports != 0)
+    throw py::buffer_error("array '" + array.path() + "' cannot be rolled back, which may change its shape, " +
+                           users_of(*s));
+  alone(s->moving, [&] { array.roll_back(); });
 }
 
 void commit_all(const std::vector<array_handle>& arrays, const std::map<std::string, std::string>& attributes) {
   std::vector<array_base*> all;
-  for (const array_handle& a : arrays) all.push_back(&a.get());
+  std::deque<memory_export> kept;
+  for (const array_handle& a : arrays) {
+    kept.emplace_back(a.held());
+    all.push_back(&a.get());
+  }
   const py::gil_scoped_release r;
   commit(all, attributes);
 }
@@ -320,8 +341,9 @@ void bind_array(py::module_& m) {
       .def("shape", [](const array_handle& a) { return as_tuple(a.held()->array->extents()); })
       .def("max_extents", [](const array_handle& a) { return as_tuple(a.get().max_extents()); })
       .def("path", [](const array_handle& a) { return text(a.state ? a.state->array->path() : a.path); })
-      .def("current_path", [](const array_handle& a) { return text(released([&] { return a.get().current_path(); })); })
-      .def("is_open", [](const array_handle& a) { return a.state && a.state->array->is_open(); })
+      .def("current_path",
+           [](const array_handle& a) { return text(in_use(a, [](any_array& b) { return b.current_path(); })); })
+      .def("is_open", [](const array_handle& a) { return a.state && !a.state->closing && a.state->array->is_open(); })
       .def("writable", [](const array_handle& a) { return a.held()->array->writable(); })
       .def("block_bytes", [](const array_handle& a) { return a.get().block_bytes(); })
       .def("dirty_blocks", [](const array_handle& a) { return a.get().dirty_blocks(); })
@@ -355,63 +377,48 @@ void bind_array(py::module_& m) {
              return py::make_tuple(as_tuple(t.box.lower), as_tuple(t.box.upper),
                                    exported(a.held(), type, t.data, shape, t.strides));
            })
-      .def(
-          "prefetch_tile", [](const array_handle& a, std::size_t k) { a.get().prefetch_tile(k); }, without_gil())
-      .def(
-          "writeback", [](const array_handle& a, bool durable) { a.get().writeback(how_safe(durable)); }, without_gil())
-      .def(
-          "sync", [](const array_handle& a, bool durable) { a.get().sync(how_safe(durable)); }, without_gil())
-      .def(
-          "sync_halo", [](const array_handle& a, std::size_t rows) { a.get().sync_halo(rows); }, without_gil())
+      .def("prefetch_tile",
+           [](const array_handle& a, std::size_t k) { in_use(a, [&](any_array& b) { b.prefetch_tile(k); }); })
+      .def("writeback", [](const array_handle& a,
+                           bool durable) { in_use(a, [&](any_array& b) { b.writeback(how_safe(durable)); }); })
+      .def("sync",
+           [](const array_handle& a, bool durable) { in_use(a, [&](any_array& b) { b.sync(how_safe(durable)); }); })
+      .def("sync_halo",
+           [](const array_handle& a, std::size_t rows) { in_use(a, [&](any_array& b) { b.sync_halo(rows); }); })
       .def("local_rows", [](const array_handle& a) { return a.get().local_rows(); })
-      .def(
-          "invalidate",
-          [](const array_handle& a, bool throw_away) {
-            if (throw_away)
-              a.get().invalidate(discard);
-            else
-              a.get().invalidate();
-          },
-          without_gil())
-      .def(
-          "prefetch",
-          [](const array_handle& a, sizes lower, sizes upper) {
-            a.get().prefetch(box_of(std::move(lower), std::move(upper)));
-          },
-          without_gil())
+      .def("invalidate",
+           [](const array_handle& a, bool throw_away) {
+             in_use(a, [&](any_array& b) { throw_away ? b.invalidate(discard) : b.invalidate(); });
+           })
+      .def("prefetch", [](const array_handle& a, const sizes& lower,
+                          const sizes& upper) { in_use(a, [&](any_array& b) { b.prefetch(box_of(lower, upper)); }); })
       .def("advise", [](const array_handle& a, const std::string& how) { a.get().advise(pattern_of(how)); })
-      .def(
-          "overwrite",
-          [](const array_handle& a, sizes lower, sizes upper) {
-            a.get().overwrite(box_of(std::move(lower), std::move(upper)));
-          },
-          without_gil())
-      .def(
-          "clear_overwrite", [](const array_handle& a) { a.get().clear_overwrite(); }, without_gil())
+      .def("overwrite", [](const array_handle& a, const sizes& lower,
+                           const sizes& upper) { in_use(a, [&](any_array& b) { b.overwrite(box_of(lower, upper)); }); })
+      .def("clear_overwrite", [](const array_handle& a) { in_use(a, [](any_array& b) { b.clear_overwrite(); }); })
       .def("pin",
-           [](const array_handle& a, sizes lower, sizes upper, bool write) {
+           [](const array_handle& a, const sizes& lower, const sizes& upper, bool write) {
              pinned p{a.held(), {}};
-             const py::gil_scoped_release r;
-             p.guard = a.get().pin(box_of(std::move(lower), std::move(upper)),
-                                   write ? access_mode::write : access_mode::read);
+             in_use(a, [&](any_array& b) {
+               p.guard = b.pin(box_of(lower, upper), write ? access_mode::write : access_mode::read);
+             });
              return p;
            })
-      .def("attributes", [](const array_handle& a) { return text(released([&] { return a.get().attributes(); })); })
-      .def(
-          "set_attribute",
-          [](const array_handle& a, const std::string& key, const std::string& value) {
-            a.get().set_attribute(key, value);
-          },
-          without_gil())
-      .def(
-          "remove_attribute", [](const array_handle& a, const std::string& key) { a.get().remove_attribute(key); },
-          without_gil())
+      .def("attributes",
+           [](const array_handle& a) { return text(in_use(a, [](any_array& b) { return b.attributes(); })); })
+      .def("set_attribute",
+           [](const array_handle& a, const std::string& key, const std::string& value) {
+             in_use(a, [&](any_array& b) { b.set_attribute(key, value); });
+           })
+      .def("remove_attribute",
+           [](const array_handle& a, const std::string& key) {
+             in_use(a, [&](any_array& b) { b.remove_attribute(key); });
+           })
       .def("resize", &resize)
       .def("roll_back", &roll_back)
       .def("last_commit", [](const array_handle& a) { return commit_as_tuple(a.get().last_commit()); })
       .def("close", &close)
-      .def(
-          "set_finished", [](const array_handle& a) { a.get().set_finished(); }, without_gil());
+      .def("set_finished", [](const array_handle& a) { in_use(a, [](any_array& b) { b.set_finished(); }); });
 }
 
 }  // namespace ooc::python

@@ -45,7 +45,7 @@ const std::byte* place_of(const any_array& a, PyObject* key) {
 /// Touches nothing that could be a fault: no view need be made, no handler of another library be looked for.
 py::object element(const array_handle& a, const py::handle& key, const py::dtype& type) {
   const any_array& array = a.get();
-  if (a.state->closing || !array.is_open() || array.layout() != any_array::memory_layout::right) return py::none();
+  if (a.state->moving || !array.is_open() || array.layout() != any_array::memory_layout::right) return py::none();
   const std::byte* const place = place_of(array, key.ptr());
   if (!place || !detail::is_mapped(array.core(), place)) return py::none();
   return py::object(py::array(type, sizes{}, sizes{}, place)[py::tuple()]);
@@ -59,18 +59,14 @@ void gather(const array_handle& a, const indices& i, py::array& out) {
   const detail::element_indices from = listed(i);
   auto* const to = static_cast<std::byte*>(out.mutable_data());
   const auto n = static_cast<std::size_t>(out.size());
-  const memory_export in_use(a.held());  // another thread cannot close the array meanwhile
-  const py::gil_scoped_release r;
-  a.get().core().elements().gather(from, to, n);
+  in_use(a, [&](any_array& array) { array.core().elements().gather(from, to, n); });
 }
 
 void scatter(const array_handle& a, const indices& i, const py::array& values) {
   const detail::element_indices to = listed(i);
   const auto* const from = static_cast<const std::byte*>(values.data());
   const auto n = static_cast<std::size_t>(values.size());
-  const memory_export in_use(a.held());  // another thread cannot close the array meanwhile
-  const py::gil_scoped_release r;
-  a.get().core().elements().scatter(to, from, n);
+  in_use(a, [&](any_array& array) { array.core().elements().scatter(to, from, n); });
 }
 
 template <class T>
@@ -106,9 +102,7 @@ void accumulate(const array_handle& a, const indices& i, const py::array& values
   const auto n = static_cast<std::size_t>(values.size());
   const auto op =
       with_number(a.get().element_type(), [&]<class T>(std::type_identity<T>) { return operation<T>(how); });
-  const memory_export in_use(a.held());  // another thread cannot close the array meanwhile
-  const py::gil_scoped_release r;
-  a.get().core().elements().accumulate(to, from, n, op);
+  in_use(a, [&](any_array& array) { array.core().elements().accumulate(to, from, n, op); });
 }
 
 }  // namespace

@@ -261,6 +261,89 @@ def test_an_array_is_not_closed_while_another_thread_gathers_from_it(store, budg
     assert not wrong
 
 
+def written_back(a):
+    a[...] = 1
+    a.writeback(durable=True)
+
+
+def pinned(a):
+    with a.pin(np.s_[:1000]):
+        pass
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize(
+    "call",
+    [
+        written_back, pinned, ooc.Array.sync, ooc.Array.overwrite, ooc.Array.clear_overwrite,
+        lambda a: a.prefetch(), lambda a: a.invalidate(discard=True), lambda a: list(a.tiles()),
+    ],
+)
+def test_an_array_is_not_closed_while_another_thread_is_in_a_call(store, budget, tmp_path, call, in_place):
+    np.zeros(100_000).tofile(tmp_path / "raw")
+    for _ in range(20):
+        if in_place:
+            a = ooc.open_file(tmp_path / "raw", "r+", dtype="f8")
+        else:
+            a = store.create("a", (100_000,), replace=True)
+        begun, wrong = threading.Event(), []
+
+        def use():
+            try:
+                while True:
+                    call(a)
+                    begun.set()
+                    store.exists("a")  # lets the other thread go on
+            except ooc.Closed:
+                pass
+            except Exception as e:
+                wrong.append(e)
+            begun.set()
+
+        thread = threading.Thread(target=use)
+        thread.start()
+        begun.wait()
+        while not a.closed:
+            try:
+                a.close()
+            except BufferError:
+                pass
+        thread.join()
+        assert not wrong
+
+
+def test_no_view_is_made_while_another_thread_makes_an_array_shorter(store, budget):
+    a = store.create("a", (1000, 1000), max_extents=(1000,))
+    ended = threading.Event()
+
+    def resize():
+        while not ended.is_set():
+            for n in (1, 1000):
+                try:
+                    a.resize(n)
+                except BufferError:
+                    pass
+
+    thread = threading.Thread(target=resize)
+    thread.start()
+    refused = 0
+    try:
+        while refused < 5:
+            assert store.exists("a")  # lets the other thread go on
+            try:
+                view = a[...]
+            except ooc.Busy as e:
+                assert "'a' is being resized" in str(e)
+                refused += 1
+                continue
+            view[-1, -1] = 1  # would end the process if it had been cut off meanwhile
+            del view
+    finally:
+        ended.set()
+        thread.join()
+    a.close()
+
+
 @pytest.fixture
 def threads_that_often_take_turns():
     before = sys.getswitchinterval()
