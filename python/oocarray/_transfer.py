@@ -174,8 +174,19 @@ def write(array: "Array", key: Any, values: Any) -> None:
         for at, ranges in chosen.parts():
             part = full[at].astype(array.dtype, copy=False)
             _write_back_in_time()
-            if not (chosen.is_close and _write_pinned(array, ranges, part)):
+            if not (chosen.is_close and (_write_box if chosen.is_box else _write_pinned)(array, ranges, part)):
                 _core.scatter(array._core, _element_numbers(array, ranges).reshape(-1), np.ascontiguousarray(part))
+
+
+def _write_box(array: "Array", ranges: Sequence[range], values: np.ndarray) -> bool:
+    """The same of all elements of a box, each of which is the old one or the new one after an exception."""
+    values = values[tuple(slice(None, None, 1 if len(r) == 1 else r.step) for r in ranges)]
+    packed = np.ascontiguousarray(values if array._order == 1 else values.T)
+    try:
+        _core.write(array._core, *array._core_box(box_of(ranges)), packed)
+    except BudgetTooSmall:
+        return False
+    return True
 
 
 def _write_pinned(array: "Array", ranges: Sequence[range], values: np.ndarray) -> bool:
@@ -190,8 +201,9 @@ def _write_pinned(array: "Array", ranges: Sequence[range], values: np.ndarray) -
 
 @contextlib.contextmanager
 def promised(array: "Array", box: Any) -> Iterator[None]:
-    """All of a box is written here, so nothing of it is read, not ahead either; after an exception that is taken back."""
-    array.overwrite(box)
+    """All of a box is written by `write` here, so no block is read that lies in it as a whole, not ahead either; after an
+    exception that is taken back."""
+    array._core.overwrite(*array._core_box(box), covered_blocks_only=True)
     try:
         yield
     except BaseException:

@@ -212,6 +212,15 @@ void bring_in(const array_handle& a, const any_box& b, bool write) {
   });
 }
 
+void prefetch(const array_handle& a, const sizes& lower, const sizes& upper) {
+  in_use(a, [&](any_array& array) { array.prefetch(box_of(lower, upper)); });
+}
+
+void overwrite(const array_handle& a, const sizes& lower, const sizes& upper, bool covered_blocks_only) {
+  const auto which = covered_blocks_only ? detail::promised_blocks::covered : detail::promised_blocks::touched;
+  in_use(a, [&](any_array& array) { array.core().overwrite({lower, upper}, which); });
+}
+
 durability how_safe(bool durable) { return durable ? durability::durable : durability::acknowledged; }
 
 access_pattern pattern_of(const std::string& name) {
@@ -390,11 +399,9 @@ void bind_array(py::module_& m) {
            [](const array_handle& a, bool throw_away) {
              in_use(a, [&](any_array& b) { throw_away ? b.invalidate(discard) : b.invalidate(); });
            })
-      .def("prefetch", [](const array_handle& a, const sizes& lower,
-                          const sizes& upper) { in_use(a, [&](any_array& b) { b.prefetch(box_of(lower, upper)); }); })
+      .def("prefetch", &prefetch)
       .def("advise", [](const array_handle& a, const std::string& how) { a.get().advise(pattern_of(how)); })
-      .def("overwrite", [](const array_handle& a, const sizes& lower,
-                           const sizes& upper) { in_use(a, [&](any_array& b) { b.overwrite(box_of(lower, upper)); }); })
+      .def("overwrite", &overwrite, py::arg("lower"), py::arg("upper"), py::arg("covered_blocks_only") = false)
       .def("clear_overwrite", [](const array_handle& a) { in_use(a, [](any_array& b) { b.clear_overwrite(); }); })
       .def("pin",
            [](const array_handle& a, const sizes& lower, const sizes& upper, bool write) {

@@ -69,6 +69,12 @@ void scatter(const array_handle& a, const indices& i, const py::array& values) {
   in_use(a, [&](any_array& array) { array.core().elements().scatter(to, from, n); });
 }
 
+/// `values`: as many as the box has elements, of the array's type; C-contiguous.
+void write_box(const array_handle& a, const sizes& lower, const sizes& upper, const py::array& values) {
+  const auto* const from = static_cast<const std::byte*>(values.data());
+  in_use(a, [&](any_array& array) { array.core().write({lower, upper}, from); });
+}
+
 template <class T>
 detail::element_operation operation(const std::string& how) {
   if (how == "add")
@@ -113,6 +119,7 @@ void bind_elements(py::module_& m) {
   m.def("gather", &gather);
   m.def("scatter", &scatter);
   m.def("accumulate", &accumulate);
+  m.def("write", &write_box);
 }
 
 }  // namespace ooc::python

@@ -78,6 +78,12 @@ enum class prefetched : std::uint8_t {
   not_promised,  ///< all but the blocks that an overwrite() covers: for tiles() of a target
 };
 
+/// The blocks that overwrite() promises.
+enum class promised_blocks : std::uint8_t {
+  touched,
+  covered,  ///< those of which all elements are in the box: a failure in between leaves zeros nowhere else
+};
+
 class array_core {
  public:
   array_core(runtime& rt, const store& s, std::string_view path, const array_request& r);
@@ -118,13 +124,17 @@ class array_core {
   void prefetch(box_view b, prefetched which = prefetched::all) const;
   void prefetch(std::span<const box_view> boxes) const;
   void advise(access_pattern p) const;
-  void overwrite(box_view b);
+  void overwrite(box_view b, promised_blocks which = promised_blocks::touched);
   void clear_overwrite();
   pinned_region pin(box_view b, access_mode mode) const;
   void unpin(const pinned_region& r) const noexcept;
   /// Brings a box in for touches that follow at once; throws where it cannot be read, which would end the process if a
   /// touch met it.
   void bring_in(box_view b, access_mode mode) const;
+  /// Sets the elements of a box, block after block, from as many that lie row-major and packed in memory.  Where a
+  /// block cannot be brought in, those before it have their new elements, and all others of the box the old ones; also
+  /// where the box is part of a larger one that is promised, `covered`.
+  void write(box_view b, const std::byte* from);
 
  private:
   void refuse_closed() const;

@@ -5,6 +5,9 @@
 #include "runtime/array/local_array.hpp"
 
 #include <algorithm>
+#include <cstring>
+#include <map>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +20,40 @@
 #include "storage/base/refuse.hpp"
 
 namespace ooc::detail {
+namespace {
+
+/// The ones of `blocks` of which the box has all elements, or those of which it has only some.
+std::vector<block_range> blocks_of_box(const array_geometry& g, const index_box& box,
+                                       std::span<const block_range> blocks, bool all_of_them) {
+  std::vector<block_range> chosen;
+  for (const block_range& r : blocks)
+    for (block_index b = r.first; b < r.last; ++b) {
+      if (g.covers(b, box) != all_of_them) continue;
+      if (!chosen.empty() && chosen.back().last == b)
+        ++chosen.back().last;
+      else
+        chosen.push_back({b, b + 1});
+    }
+  return chosen;
+}
+
+/// A block that is in memory and may be written.
+class writable_block {
+ public:
+  writable_block(segment& s, block_index b) : segment_(s), which_{b, b + 1} {
+    throw_if(s.pin({&which_, 1}, access_mode::write));
+  }
+  ~writable_block() { segment_.unpin({&which_, 1}, access_mode::write); }
+  writable_block(const writable_block&) = delete;
+  writable_block& operator=(const writable_block&) = delete;
+
+ private:
+  segment& segment_;
+  const block_range which_;
+};
+
+}  // namespace
+
 pinned_region::pinned_region() = default;
 pinned_region::~pinned_region() = default;
 pinned_region::pinned_region(pinned_region&&) noexcept = default;
@@ -187,10 +224,12 @@ void local_array::prefetch(std::span<const box_view> boxes) {
   segment_->prefetch(wanted);
 }
 
-void local_array::overwrite(box_view b) {
+void local_array::overwrite(box_view b, promised_blocks which) {
   check_writable("be overwritten");
   const index_box box = checked(b, "overwrite()");
-  const std::vector<block_range> blocks = source_->current()->geometry.blocks_of(box);
+  const array_source::state_ptr now = source_->current();
+  std::vector<block_range> blocks = now->geometry.blocks_of(box);
+  if (which == promised_blocks::covered) blocks = blocks_of_box(now->geometry, box, blocks, true);
   if (blocks.empty()) return;
   source_->promise(box);
   try {
@@ -236,6 +275,37 @@ void local_array::unpin(const pinned_region& r) noexcept {
 void local_array::bring_in(box_view b, access_mode mode) {
   const index_box box = checked(b, "bring_in()");
   throw_if(detail::bring_in(*segment_, source_->current()->geometry.blocks_of(box), mode));
+}
+
+// Block after block, of which each is all or nothing.  The first and the last one may have other elements of a larger
+// promise.  Where an element lies in two blocks, one that has to be read comes before one that only gets zeros.
+void local_array::write(box_view b, const std::byte* from) {
+  check_writable("be written");
+  const index_box box = checked(b, "write()");
+  const array_source::state_ptr now = source_->current();
+  const array_geometry& g = now->geometry;
+  const std::vector<block_range> blocks = g.blocks_of(box);
+  if (blocks.empty()) return;
+  for (const block_index edge : {blocks.front().first, blocks.back().last - 1})
+    if (const block_range it{edge, edge + 1}; !g.covers(edge, box)) segment_->clear_promises({&it, 1});
+  segment_->prefetch(blocks_of_box(g, box, blocks, false));
+  const std::uint64_t block_bytes = segment_->block_bytes(), size = facts_.element_size;
+  std::map<block_index, writable_block> held;
+  for (const byte_run& run : g.runs_of(box))
+    for (std::uint64_t at = run.offset, end = run.offset + run.length; at < end;) {
+      const block_index first = at / block_bytes;
+      const std::uint64_t part = std::min(end - at, ceil_div((first + 1) * block_bytes - at, size) * size);
+      const block_range which{first, (at + part - 1) / block_bytes + 1};
+      if (!held.contains(which.first) || !held.contains(which.last - 1)) {
+        held.erase(held.begin(), held.lower_bound(first));
+        for (const bool covered : {false, true})
+          for (const block_range& r : blocks_of_box(g, box, {&which, 1}, covered))
+            for (block_index it = r.first; it < r.last; ++it) held.try_emplace(it, *segment_, it);
+      }
+      std::memcpy(segment_->base() + at, from, part);
+      from += part;
+      at += part;
+    }
 }
 
 // --- the end

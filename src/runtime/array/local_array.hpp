@@ -78,13 +78,14 @@ class local_array {
   void prefetch(box_view b, prefetched which);
   /// The blocks of the first box first.
   void prefetch(std::span<const box_view> boxes);
-  void overwrite(box_view b);
+  void overwrite(box_view b, promised_blocks which = promised_blocks::touched);
   void clear_overwrite();
   /// Shape of a tile in the file; empty where it is row-major.
   std::span<const std::uint64_t> file_tile() const noexcept { return file_tile_; }
   pinned_region pin(box_view b, access_mode mode);
   void unpin(const pinned_region& r) noexcept;
   void bring_in(box_view b, access_mode mode);
+  void write(box_view b, const std::byte* from);
 
   /// Whoever holds it is the only one who accumulates.
   ooc::mutex& accumulating() noexcept { return accumulating_; }

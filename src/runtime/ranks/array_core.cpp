@@ -75,7 +75,7 @@ void array_core::advise(access_pattern p) const {
   array_->local().segment().advise(p);
 }
 
-void array_core::overwrite(box_view b) { array_->local().overwrite(b); }
+void array_core::overwrite(box_view b, promised_blocks which) { array_->local().overwrite(b, which); }
 
 void array_core::clear_overwrite() { array_->local().clear_overwrite(); }
 
@@ -84,6 +84,8 @@ pinned_region array_core::pin(box_view b, access_mode mode) const { return array
 void array_core::unpin(const pinned_region& r) const noexcept { array_->local().unpin(r); }
 
 void array_core::bring_in(box_view b, access_mode mode) const { array_->local().bring_in(b, mode); }
+
+void array_core::write(box_view b, const std::byte* from) { array_->write(b, from); }
 
 bool is_mapped(const array_core& a, const std::byte* element) noexcept {
   const segment& s = a.shared().local().segment();

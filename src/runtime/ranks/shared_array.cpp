@@ -61,22 +61,27 @@ void shared_array::forget(const std::vector<block_range>& written, const std::st
   owed_.clear();
 }
 
-void shared_array::check_in_part(const index_box& box) const {
+void shared_array::check_in_part(box_view b, const char* operation, const char* to_be) const {
+  if (!owner_computes_) return;
+  local_.check_writable(to_be);
+  const index_box box = local_.checked(b, operation);
   const auto [first, last] = rows_of(rank());
   if (box.lower[0] == box.upper[0] || (box.lower[0] >= first && box.upper[0] <= last)) return;
   throw usage_error(errc::invalid_request, "array '" + path() + "': rows " + std::to_string(box.lower[0]) + " to " +
-                                               std::to_string(box.upper[0]) + " cannot be pinned for writing on rank " +
+                                               std::to_string(box.upper[0]) + " cannot " + to_be + " on rank " +
                                                std::to_string(rank()) + ", whose part is rows " +
                                                std::to_string(first) + " to " + std::to_string(last) +
                                                " (owner_computes)");
 }
 
 pinned_region shared_array::pin(box_view b, access_mode mode) {
-  if (owner_computes_ && mode == access_mode::write) {
-    local_.check_writable("be pinned for writing");
-    check_in_part(local_.checked(b, "pin()"));
-  }
+  if (mode == access_mode::write) check_in_part(b, "pin()", "be pinned for writing");
   return local_.pin(b, mode);
+}
+
+void shared_array::write(box_view b, const std::byte* from) {
+  check_in_part(b, "write()", "be written");
+  local_.write(b, from);
 }
 
 void shared_array::note_read(const std::byte* element, std::size_t size) {

@@ -75,11 +75,12 @@ class shared_array {
   array_sharing sharing(const array_geometry& g, const striping& s) const;
   /// As in array_core; with owner_computes within the own part only.
   pinned_region pin(box_view b, access_mode mode);
+  void write(box_view b, const std::byte* from);
   /// An element is read through at(), in the checking mode.
   void note_read(const std::byte* element, std::size_t bytes);
 
  private:
-  void check_in_part(const index_box& box) const;
+  void check_in_part(box_view b, const char* operation, const char* to_be) const;
 
   std::shared_ptr<process_group> group_;
   bool grouped_;
