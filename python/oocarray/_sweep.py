@@ -265,7 +265,7 @@ def _target_of(a: Array, out: Optional[Array], dtype: Any) -> Array:
         from .numpy._scratch import scratch
 
         return scratch(a.shape, np.dtype(a.dtype if dtype is None else dtype))
-    if out is a or checked(out)._core is a._core:
+    if checked(out)._core.same(a._core):
         raise ValueError(f"map_overlap of array '{a.path}' cannot write to itself: neighbours would be read that are changed already")
     if out.shape != a.shape:
         raise ValueError(f"array '{a.path}' has the shape {a.shape}, and array '{out.path}' {out.shape}")
