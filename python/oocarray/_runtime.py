@@ -84,11 +84,11 @@ class Runtime:
                 )
             self._process = os.getpid()
             self._memory = parse_bytes(memory, "memory")
-            self._core = _core.Runtime(
+            self._small = min(16 << 20, self._memory // 64) if small is None else parse_bytes(small, "small")
+            self._core = _core.Runtime(  # last of what may raise: it would stay, and a process has one
                 self._memory, parse_bytes(block, "block"), small_count(read_ahead, "read_ahead"),
                 seconds(end_deadline, "end_deadline"), False,
             )
-            self._small = min(16 << 20, self._memory // 64) if small is None else parse_bytes(small, "small")
             self._scratch_url = scratch or os.environ.get("OOC_SCRATCH", "")
             self._scratch: "Optional[Store]" = None  #: once there has been a result for it
             self._arrays: "weakref.WeakValueDictionary[int, Array]" = weakref.WeakValueDictionary()

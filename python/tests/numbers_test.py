@@ -96,9 +96,11 @@ def test_places_of_a_copy_that_cannot_be_are_named(store, budget, at):
 
 def test_numbers_of_runtimes_and_stores_that_cannot_be_are_named(tmp_path):
     for name, value in (("memory", -5), ("memory", 4.5e6), ("memory", None), ("memory", 1 << 70), ("block", -4096),
-                        ("read_ahead", -1), ("end_deadline", -1), ("end_deadline", float("nan"))):
+                        ("read_ahead", -1), ("end_deadline", -1), ("end_deadline", float("nan")), ("small", "16 MBytes")):
         with pytest.raises(refused, match=name):
             ooc.Runtime(**{name: value})
+    with ooc.Runtime(memory="4MiB", small="16KiB") as rt:  # nothing is left of those
+        assert rt.small == 16 << 10
     for name, value in (("workers", -1), ("staging", -1), ("deadline", -1)):
         with pytest.raises(refused, match=name):
             ooc.open_store(f"local:{tmp_path}/store", **{name: value})
