@@ -48,6 +48,7 @@ module oocarray
 
   integer(c_int), parameter, public :: ooc_read_only = 0, ooc_read_write = 1
   integer(c_int), parameter, public :: ooc_automatic = 0, ooc_sequential = 1, ooc_random = 2
+  integer(c_int), parameter :: busy = -8
 
   public :: ooc_runtime_create, ooc_runtime_destroy, ooc_store_open, ooc_store_close, ooc_store_remove
   public :: ooc_array_create, ooc_array_open, ooc_array_close, ooc_array_data, ooc_array_shape, ooc_array_type
@@ -417,7 +418,7 @@ contains
     character(*), intent(inout), optional :: errmsg
     integer(c_int) :: error
     error = c_array_close(a%handle)
-    a%handle = c_null_ptr
+    if (error /= busy) a%handle = c_null_ptr  ! with a pin it stays open
     call ooc_tell(error, stat, errmsg)
   end subroutine
 

@@ -101,7 +101,8 @@ int ooc_array_create(ooc_runtime* rt, ooc_store* s, const char* path, const char
 /* `mode`: an ooc_mode; `group`: as in the options. */
 int ooc_array_open(ooc_runtime* rt, ooc_store* s, const char* path, int mode, ooc_group* group, ooc_array** a);
 /* Writes back what has been modified, and frees `a`, also where it fails: then what could not be written is lost, and
- * the text says which.  NULL: nothing. */
+ * the text says which.  Only with OOC_BUSY, as there are pins of it, on any rank, it stays open: release them, and close
+ * it again.  NULL: nothing. */
 int ooc_array_close(ooc_array* a);
 
 /* The first element; the others follow it in row-major order.  Valid until the array is closed, resized or rolled back.

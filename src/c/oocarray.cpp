@@ -145,7 +145,7 @@ int ooc_array_open(ooc_runtime* rt, ooc_store* s, const char* path, int mode, oo
 int ooc_array_close(ooc_array* a) {
   if (!a) return 0;
   const int error = guarded([&] { a->of_cpp.close(); });
-  delete a;
+  if (error != OOC_BUSY) delete a;
   return error;
 }
 

@@ -85,6 +85,25 @@ static void boxes_pins_and_lists_of_numbers(ooc_runtime* rt, ooc_store* s) {
   DONE(ooc_array_close(a));
 }
 
+static void an_array_with_a_pin_stays_open(ooc_runtime* rt, ooc_store* s) {
+  ooc_array* a = NULL;
+  DONE(ooc_array_open(rt, s, "a", OOC_READ_WRITE, NULL, &a));
+  const size_t lower[2] = {0, 0}, upper[2] = {1, columns};
+  ooc_pin* pin = NULL;
+  DONE(ooc_array_pin(a, lower, upper, 1, &pin));
+  double* u = ooc_array_data(a);
+  u[1] = 11;
+  CHECK(ooc_array_close(a) == OOC_BUSY);
+  SAYS("release them");
+  CHECK(ooc_array_data(a) == u);
+  u[1] = 12;
+  ooc_pin_release(pin);
+  DONE(ooc_array_close(a));
+  DONE(ooc_array_open(rt, s, "a", OOC_READ_ONLY, NULL, &a));
+  CHECK(((const double*)ooc_array_data(a))[1] == 12);
+  DONE(ooc_array_close(a));
+}
+
 static void options_and_attributes(ooc_runtime* rt, ooc_store* s) {
   const size_t extents[2] = {4, 6}, most[2] = {8, 12}, tile[2] = {2, 2}, larger[2] = {8, 6}, too_large[2] = {9, 6};
   const int32_t fill = 42;
@@ -183,6 +202,7 @@ int main(void) {
   if (faults) return 1;
   elements_are_plain_memory(rt, s);
   boxes_pins_and_lists_of_numbers(rt, s);
+  an_array_with_a_pin_stays_open(rt, s);
   options_and_attributes(rt, s);
   commits(rt, s);
   wrong_arguments_are_refused_by_name(rt, s);

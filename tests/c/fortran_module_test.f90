@@ -49,6 +49,8 @@ program fortran_module_test
   u(:, 1) = 5
   call ooc_array_pin(pin, a, [1_c_size_t, 1_c_size_t], [n, 1_c_size_t], write=.false.)
   call check(sum(u(:, 1)) == 5 * n, "a pinned column")
+  call ooc_array_close(a, stat=stat, errmsg=why)
+  call check(stat == -8 .and. index(why, "release them") > 0 .and. u(1, 1) == 5, "an array with a pin stays open")
   call ooc_pin_release(pin)
   call ooc_array_advise(a, ooc_sequential)
   call ooc_array_set_attribute(a, "units", "metres per second")
