@@ -48,7 +48,7 @@ module oocarray
 
   integer(c_int), parameter, public :: ooc_read_only = 0, ooc_read_write = 1
   integer(c_int), parameter, public :: ooc_automatic = 0, ooc_sequential = 1, ooc_random = 2
-  integer(c_int), parameter :: busy = -8
+  integer(c_int), parameter :: invalid_request = -1, busy = -8
 
   public :: ooc_runtime_create, ooc_runtime_destroy, ooc_store_open, ooc_store_close, ooc_store_remove
   public :: ooc_array_create, ooc_array_open, ooc_array_close, ooc_array_data, ooc_array_shape, ooc_array_type
@@ -144,6 +144,12 @@ module oocarray
       import
       type(c_ptr), value :: a
       type(c_ptr) :: type
+    end function
+    function c_check_numbers(a, numbers) bind(c, name="ooc_array_check_numbers") result(error)
+      import
+      type(c_ptr), value :: a
+      integer(c_size_t), value :: numbers
+      integer(c_int) :: error
     end function
     function c_array_resize(a, extents) bind(c, name="ooc_array_resize") result(error)
       import
@@ -290,11 +296,33 @@ contains
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     if (present(stat)) stat = error
-    if (error == 0) return
-    if (present(errmsg)) errmsg = text_at(c_error_text())
-    if (present(stat)) return
-    write (error_unit, '(2a)') "oocarray: ", text_at(c_error_text())
+    if (error /= 0) call fail(text_at(c_error_text()), present(stat), errmsg)
+  end subroutine
+
+  subroutine fail(text, may_go_on, errmsg)
+    character(*), intent(in) :: text
+    logical, intent(in) :: may_go_on
+    character(*), intent(inout), optional :: errmsg
+    if (present(errmsg)) errmsg = text
+    if (may_go_on) return
+    write (error_unit, '(2a)') "oocarray: ", text
     error stop 1
+  end subroutine
+
+  ! 0 where the array is open, and each of the lists has a number for each of its dimensions.
+  function checked(a, list, other) result(error)
+    type(ooc_array), intent(in) :: a
+    integer(c_size_t), intent(in) :: list(:)
+    integer(c_size_t), intent(in), optional :: other(:)
+    integer(c_int) :: error
+    error = c_check_numbers(a%handle, size(list, kind=c_size_t))
+    if (error == 0 .and. present(other)) error = c_check_numbers(a%handle, size(other, kind=c_size_t))
+  end function
+
+  ! Ends the program where the array is not open.
+  subroutine require_open(a)
+    type(ooc_array), intent(in) :: a
+    if (.not. c_associated(a%handle)) call ooc_tell(c_check_numbers(a%handle, 0_c_size_t))
   end subroutine
 
   function reversed(n) result(r)
@@ -386,6 +414,11 @@ contains
     type(c_options) :: options
     integer(c_size_t), target :: most(size(shape))
     if (present(max_shape)) then
+      if (size(max_shape) /= size(shape)) then
+        if (present(stat)) stat = invalid_request
+        call fail("array '"//trim(path)//"': shape and max_shape have not as many numbers", present(stat), errmsg)
+        return
+      end if
       most = reversed(max_shape)
       options%max_extents = c_loc(most)
     end if
@@ -433,6 +466,7 @@ contains
   function ooc_array_shape(a) result(shape)
     type(ooc_array), intent(in) :: a
     integer(c_size_t), allocatable :: shape(:)
+    call require_open(a)
     allocate (shape(c_array_rank(a%handle)))
     call c_array_extents(a%handle, shape)
     shape = reversed(shape)
@@ -441,6 +475,7 @@ contains
   function ooc_array_type(a) result(type)
     type(ooc_array), intent(in) :: a
     character(:), allocatable :: type
+    call require_open(a)
     type = text_at(c_array_type(a%handle))
   end function
 
@@ -449,7 +484,10 @@ contains
     integer(c_size_t), intent(in) :: shape(:)
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call ooc_tell(c_array_resize(a%handle, reversed(shape)), stat, errmsg)
+    integer(c_int) :: error
+    error = checked(a, shape)
+    if (error == 0) error = c_array_resize(a%handle, reversed(shape))
+    call ooc_tell(error, stat, errmsg)
   end subroutine
 
   subroutine ooc_array_advise(a, pattern, stat, errmsg)
@@ -465,7 +503,10 @@ contains
     integer(c_size_t), intent(in) :: lower(:), upper(:)
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call ooc_tell(c_array_prefetch(a%handle, reversed(lower - 1), reversed(upper)), stat, errmsg)
+    integer(c_int) :: error
+    error = checked(a, lower, upper)
+    if (error == 0) error = c_array_prefetch(a%handle, reversed(lower - 1), reversed(upper))
+    call ooc_tell(error, stat, errmsg)
   end subroutine
 
   subroutine ooc_array_overwrite(a, lower, upper, stat, errmsg)
@@ -473,7 +514,10 @@ contains
     integer(c_size_t), intent(in) :: lower(:), upper(:)
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call ooc_tell(c_array_overwrite(a%handle, reversed(lower - 1), reversed(upper)), stat, errmsg)
+    integer(c_int) :: error
+    error = checked(a, lower, upper)
+    if (error == 0) error = c_array_overwrite(a%handle, reversed(lower - 1), reversed(upper))
+    call ooc_tell(error, stat, errmsg)
   end subroutine
 
   subroutine ooc_array_pin(p, a, lower, upper, write, stat, errmsg)
@@ -483,8 +527,11 @@ contains
     logical, intent(in) :: write
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call ooc_tell(c_array_pin(a%handle, reversed(lower - 1), reversed(upper), merge(1_c_int, 0_c_int, write), p%handle), &
-              stat, errmsg)
+    integer(c_int) :: error
+    error = checked(a, lower, upper)
+    if (error == 0) &
+      error = c_array_pin(a%handle, reversed(lower - 1), reversed(upper), merge(1_c_int, 0_c_int, write), p%handle)
+    call ooc_tell(error, stat, errmsg)
   end subroutine
 
   subroutine ooc_pin_release(p)

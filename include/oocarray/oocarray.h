@@ -114,6 +114,8 @@ void ooc_array_extents(const ooc_array* a, size_t* extents);
 /* Of an element: the name of its type, and its bytes. */
 const char* ooc_array_type(const ooc_array* a);
 size_t ooc_array_element_size(const ooc_array* a);
+/* OOC_INVALID_REQUEST unless the array is there and has so many dimensions: for languages whose lists know their length. */
+int ooc_array_check_numbers(const ooc_array* a, size_t numbers);
 /* As many extents as the array has. */
 int ooc_array_resize(ooc_array* a, const size_t* extents);
 

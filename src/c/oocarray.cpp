@@ -164,6 +164,17 @@ void ooc_array_extents(const ooc_array* a, size_t* extents) {
 const char* ooc_array_type(const ooc_array* a) { return a->of_cpp.element_type().c_str(); }
 size_t ooc_array_element_size(const ooc_array* a) { return a->of_cpp.element_size(); }
 
+int ooc_array_check_numbers(const ooc_array* a, size_t numbers) {
+  return guarded([&] {
+    if (!a) throw ooc::usage_error(ooc::errc::invalid_request, "the array has been closed, or was never opened");
+    if (const std::size_t rank = a->of_cpp.rank(); numbers != rank)
+      throw ooc::usage_error(ooc::errc::invalid_request, "array '" + a->of_cpp.path() + "' has " +
+                                                             std::to_string(rank) + " dimensions, and a list " +
+                                                             std::to_string(numbers) +
+                                                             " numbers: give one for each dimension");
+  });
+}
+
 int ooc_array_resize(ooc_array* a, const size_t* extents) {
   return guarded([&] { given(a, "a")->of_cpp.resize(numbers_of(a->of_cpp, extents, "extents")); });
 }
