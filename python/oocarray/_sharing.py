@@ -7,8 +7,9 @@ there is, in an `Array` of his own: both have the same memory, each is closed by
 from __future__ import annotations
 
 import gc
+import os
 import sys
-from typing import TYPE_CHECKING, Any, Iterator, List, Mapping, Optional, Union
+from typing import TYPE_CHECKING, Any, Iterator, List, Mapping, Optional, Tuple, Union
 
 from . import _core
 from ._errors import Busy, Closed
@@ -69,9 +70,15 @@ def file_open_already(contents: Any, writable: bool, options: Mapping[str, Any])
             continue
         _, dtype, shape, place, order = a._raw
         fortran = contents.fortran and len(shape) > 1
-        if (dtype, place, order == "F") == (contents.dtype, contents.place(), fortran) and contents.shape in (None, shape):
+        if (dtype, place, order == "F") == (contents.dtype, contents.place(), fortran) and _is_shape(contents, shape):
             return a._core.again()
     return None
+
+
+def _is_shape(contents: Any, shape: Tuple[int, ...]) -> bool:
+    if contents.shape is not None:
+        return contents.shape == shape
+    return len(shape) == 1 and contents.offset + shape[0] * contents.dtype.itemsize == os.path.getsize(contents.path)
 
 
 def in_use(busy: Busy, uuid: str, path: Union[str, bytes]) -> Busy:

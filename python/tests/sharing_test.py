@@ -105,6 +105,22 @@ def test_what_has_been_replaced_since_is_another_array(ten):
     assert ten.open("runs/a", "r").shape == (2,)
 
 
+def test_a_raw_file_without_a_shape_is_all_of_it(tmp_path, budget):
+    np.arange(12.0).tofile(tmp_path / "raw")
+    for part in ({"shape": (3, 4)}, {"shape": 5}, {"shape": 12, "dtype": "i8"}, {"shape": 10, "offset": 16}):
+        with ooc.open_file(tmp_path / "raw", "r+", **{"dtype": "f8", **part}):
+            with pytest.raises(ooc.Busy):
+                ooc.open_file(tmp_path / "raw", "r+", dtype="f8")
+    with ooc.open_file(tmp_path / "raw", "r+", dtype="f8", offset=16) as a:
+        again = ooc.open_file(tmp_path / "raw", "r+", dtype="f8", shape=10, offset=16)
+        assert again.shape == (10,) and np.shares_memory(a[...], again[...])
+        once_more = ooc.open_file(tmp_path / "raw", "r+", dtype="f8", offset=16)
+        assert once_more.shape == (10,) and np.shares_memory(a[...], once_more[...])
+        del again, once_more
+    with ooc.open_file(tmp_path / "raw", dtype="f8", shape=(3, 4)) as part, ooc.open_file(tmp_path / "raw", dtype="f8") as all_:
+        assert part.shape == (3, 4) and all_.shape == (12,)
+
+
 def test_a_file_in_place_is_opened_again(tmp_path, budget):
     np.save(tmp_path / "a.npy", np.arange(10))
     readers = [ooc.open_file(tmp_path / "a.npy") for _ in range(2)]
