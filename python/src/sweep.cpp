@@ -77,7 +77,9 @@ class kernel_program final : public detail::sweep_program {
   /// One number for the part of a slab, or (N = 1) one for each element.
   void keep(const detail::sweep_piece& p, const py::object& returned) {
     const auto numbers = py::array_t<double, py::array::c_style | py::array::forcecast>::ensure(returned);
-    if (!numbers) throw py::error_already_set();
+    if (!numbers || returned.is_none())
+      throw py::type_error("the kernel of a sweep with reduce= returned " + py::repr(returned).cast<std::string>() +
+                           ", which is no number");
     const auto size = static_cast<std::size_t>(numbers.size());
     if (size != 1 && size != p.count)
       throw py::value_error("the kernel of a sweep with reduce= returned " + std::to_string(size) +

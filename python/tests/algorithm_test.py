@@ -597,6 +597,9 @@ def test_a_sweep_combines_what_the_kernel_returns(store, budget, rng):
     assert ooc.sweep(line, 1, smooth, reduce=np.add)["values"] == [np.arange(1.0, 49_999.0).sum()]
     with pytest.raises(ValueError, match="returned 3 numbers"):
         ooc.sweep(a, 1, lambda out, x: [1, 2, 3], reduce=np.add)
+    for wrong in (None, "three", object()):
+        with pytest.raises(TypeError, match="the kernel of a sweep with reduce= returned .*, which is no number"):
+            ooc.sweep(a, 1, lambda out, x: wrong, reduce=np.add)
 
 
 def test_a_sweep_keeps_the_former_values_of_a_field(store, budget, rng):
