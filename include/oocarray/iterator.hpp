@@ -92,6 +92,10 @@ class tiled_iterator {
   void seek(std::size_t position) noexcept {
     position_ = position;
     T* p = base_;
+    if (N > 1 && extents_[N - 1] == 0) {  // of an array without a file
+      at_ = p;
+      return;
+    }
     for (std::size_t k = N; k-- > 0;) {
       const std::size_t c = k == 0 ? position : position % extents_[k];
       position = k == 0 ? 0 : position / extents_[k];

@@ -65,6 +65,7 @@ multiply_statistics multiply(const ooc_array<T, 2, A>& a, const ooc_array<T, 2, 
 template <detail::multiplied_element T, class A>
 multiply_statistics multiply(const ooc_array<T, 2, A>& a, std::type_identity_t<std::span<const T>> x,
                              std::type_identity_t<std::span<T>> y, const multiply_options& options = {}) {
+  a.core().check_open();  // else it has no columns
   const std::size_t columns = x.size() / a.extent(1);
   if (columns == 0 || x.size() != columns * a.extent(1) || y.size() != columns * a.extent(0))
     throw usage_error(errc::invalid_request, "product of '" + a.path() + "', " + std::to_string(a.extent(0)) + " by " +

@@ -159,6 +159,8 @@ TEST_CASE("matrices that cannot be multiplied are refused by name, with the reme
   std::vector<double> both(40);  // a is 20 by 30
   CHECK_THROWS_WITH(multiply(a, std::span(both).first(30), std::span(both).last(20)),
                     Catch::Contains("x and y overlap"));
+  ooc_array<double, 2> without_file;
+  CHECK_THROWS_WITH(multiply(without_file, x, y), Catch::Contains("this array has no file"));
   ooc_array<double, 2> s{rt, nodes.handle(), "s", create, {20, 30}, {.block = 4_KiB, .shared = true}};
   CHECK_THROWS_WITH(multiply(a, b, s), Catch::Contains("'s' is open together with other processes"));
 }

@@ -306,6 +306,21 @@ TEST_CASE("arrays move, and close when they go") {
   CHECK(a[5] == 55);
 }
 
+TEST_CASE("an array that was moved from has no elements, in each layout") {
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(blocks(nodes, 40));
+  const auto move_from = [&](auto a) {
+    const auto b = std::move(a);
+    CHECK(b.end() - b.begin() == 77);
+    CHECK(a.begin() == a.end());
+    CHECK(a.cbegin() == a.cend());
+    for (const int v : a) FAIL("an element " << v);
+  };
+  move_from(ooc_array<int, 2>{rt, nodes.handle(), "r", create, {7, 11}});
+  move_from(ooc_array<int, 2, layout_tiled>{rt, nodes.handle(), "t", create, {7, 11}});
+  move_from(ooc_array<int, 1, layout_tiled>{rt, nodes.handle(), "v", create, {77}});
+}
+
 TEST_CASE("an array without a file is closed until it is assigned to") {
   const test_store nodes(store_kind::in_memory);
   runtime rt(blocks(nodes, 40));
