@@ -145,8 +145,9 @@ class tile_range {
 
   /// Tiles of `shape` in row-major order; `ahead`: how many are fetched before their turn.
   tile_range(Array& array, const coordinates<N>& shape, std::size_t ahead)
-      : array_(&array), shape_(shape), strides_(array.tile_strides()), ahead_(ahead) {
+      : array_(&array), shape_(shape), strides_(array.tile_strides()) {
     for (std::size_t k = 0; k < N; ++k) grid_[k] = (array.extent(k) + shape[k] - 1) / shape[k];
+    ahead_ = std::min(ahead, size());
   }
 
   iterator begin() const {
@@ -203,7 +204,7 @@ class tile_range {
   coordinates<N> shape_;
   coordinates<N> strides_;
   coordinates<N> grid_{};
-  std::size_t ahead_;
+  std::size_t ahead_ = 0;
 };
 
 }  // namespace ooc

@@ -71,7 +71,8 @@ def tiles(array: "Array", write: bool, ahead: int) -> Iterator[Tuple[Box, np.nda
     """See `Array.tiles`."""
     if write:
         writable(array)
-    core, ahead = array._core, count(ahead, "ahead")
+    core = array._core
+    ahead = min(count(ahead, "ahead"), core.tiles())
     for k in range(1, ahead + 1):
         core.prefetch_tile(k)
     for k in range(core.tiles()):

@@ -503,6 +503,7 @@ def test_tiles_cover_an_array(store, budget, layout):
     for box, t in a.tiles(write=True):
         t[...] = np.add.outer(np.arange(700)[box[0]] * 900, np.arange(900)[box[1]])
     assert len(list(a.tiles())) > 4 and a.chunks == next(iter(a.tiles()))[1].shape
+    assert len(list(a.tiles(ahead=1 << 60))) == len(list(a.tiles(ahead=0)))
     if layout == "tiled":
         with pytest.raises(ValueError, match="tiles"):
             a[0]

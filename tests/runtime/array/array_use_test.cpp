@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <iterator>
+#include <limits>
 #include <numeric>
 #include <ranges>
 #include <thread>
@@ -217,6 +218,15 @@ TEST_CASE("tiles visit every element once, in storage order, and know where they
   ooc_array<int, 2, layout_tiled> tiled{rt, nodes.handle(), "t", create, {90, 100}, {.tile = {32, 16}}};
   check(tiled);
   CHECK(tiled.tiles(access_mode::read).size() == 3 * 7);
+}
+
+TEST_CASE("tiles may be fetched ahead as far as can be said") {
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(blocks(nodes, 64));
+  ooc_array<int, 2> a{rt, nodes.handle(), "a", create, {90, 100}, {.block = 4_KiB}};
+  std::size_t elements = 0;
+  for (const auto t : std::as_const(a).tiles(std::numeric_limits<std::size_t>::max())) elements += t.size();
+  CHECK(elements == a.size());
 }
 
 TEST_CASE("a tile is named by its coordinates in the grid of tiles, for algorithms by blocks of a matrix") {
