@@ -51,6 +51,9 @@ class stable_size {
 /// Row-major (the last index runs fastest), contiguous: the default.
 struct layout_right {
   static constexpr bool contiguous = true;
+  /// Whether the elements of a view of N dimensions follow each other.
+  template <std::size_t N>
+  static constexpr bool packed = true;
 
   /// The term of one dimension.
   class dimension {
@@ -81,9 +84,22 @@ struct layout_right {
   }
 };
 
+namespace detail {
+
+/// A box of a row-major image: its rows are contiguous, and lie apart.
+struct layout_of_box : layout_right {
+  static constexpr bool contiguous = false;
+  template <std::size_t N>
+  static constexpr bool packed = N == 1;
+};
+
+}  // namespace detail
+
 /// Blocks are N-d tiles, each contiguous in memory: for algorithms that work block by block.
 struct layout_tiled {
   static constexpr bool contiguous = false;
+  template <std::size_t N>
+  static constexpr bool packed = false;
 
   class dimension {
    public:

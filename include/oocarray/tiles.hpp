@@ -93,9 +93,9 @@ class tile {
   }
 #endif
 
-  /// The same elements as rows, which lie strides()[0] apart.
-  friend view<T, N, layout_right> as_rows(const tile& t) noexcept {
-    std::array<layout_right::dimension, N> map{};
+  /// The same elements as rows, which lie strides()[0] apart: to be indexed, as there is no pointer to all of them.
+  friend view<T, N, detail::layout_of_box> as_rows(const tile& t) noexcept {
+    std::array<detail::layout_of_box::dimension, N> map{};
     for (std::size_t k = 0; k < N; ++k) map[k].step_ = t.strides_[k];
     return {t.data_, map, t.extents()};
   }

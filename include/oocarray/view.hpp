@@ -61,6 +61,8 @@ class view {
   using element = T;
   using map_type = std::array<typename Layout::dimension, N>;
   using extents_type = std::array<std::size_t, N>;
+  /// Its elements follow each other in memory.
+  static constexpr bool packed = Layout::template packed<N>;
 
   view(T* origin, const map_type& map, const extents_type& extents) noexcept
       : origin_(origin), map_(map), extents_(extents) {}
@@ -98,10 +100,10 @@ class view {
     return n;
   }
 
-  T* data() const noexcept requires(Layout::contiguous) { return origin_; }
-  T* begin() const noexcept requires(Layout::contiguous) { return origin_; }
-  T* end() const noexcept requires(Layout::contiguous) { return origin_ + size(); }
-  operator std::span<T>() const noexcept requires(Layout::contiguous) { return {origin_, size()}; }
+  T* data() const noexcept requires(packed) { return origin_; }
+  T* begin() const noexcept requires(packed) { return origin_; }
+  T* end() const noexcept requires(packed) { return origin_ + size(); }
+  operator std::span<T>() const noexcept requires(packed) { return {origin_, size()}; }
 
   /// Itself: what views and tiles are assigned as.
   friend view as_rows(const view& v) noexcept { return v; }
@@ -136,7 +138,7 @@ namespace detail {
 template <class T, class U, std::size_t N, class To, class From>
 void assign_rows(const view<T, N, To>& to, const view<U, N, From>& from, bool backward) {
   const std::size_t n = to.extent(0);
-  if constexpr (N == 1 && To::contiguous && From::contiguous) {
+  if constexpr (N == 1 && To::template packed<N> && From::template packed<N>) {
     std::memmove(static_cast<void*>(to.data()), from.data(), n * sizeof(T));
   } else {
     for (std::size_t k = 0; k < n; ++k) {

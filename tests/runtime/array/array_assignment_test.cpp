@@ -48,6 +48,26 @@ static_assert(!std::is_assignable_v<row_of_const<double, 3>, row_of_const<double
 static_assert(!std::is_assignable_v<tile<const double, 2>, tile<double, 2>>);
 static_assert(!std::is_assignable_v<tile<double, 2>, double>);
 
+/// What can be taken for one piece of memory: not the rows of a box, which has other elements in between.
+template <class View>
+concept one_piece = requires(const View& v) {
+  v.data();
+  v.begin();
+  std::span<double>(v);
+};
+template <class View>
+concept as_a_pointer = requires(const View& v) {
+  v.data();
+}
+|| requires(const View& v) { v.begin(); }
+|| std::is_convertible_v<View, std::span<double>>;
+template <std::size_t N>
+using rows_of_box = decltype(as_rows(std::declval<const tile<double, N>&>()));
+static_assert(one_piece<row_of<double, 3>> && one_piece<rows_of_box<1>> &&
+              one_piece<decltype(std::declval<rows_of_box<2>>()[0])>);
+static_assert(!as_a_pointer<rows_of_box<2>> && !as_a_pointer<rows_of_box<3>> &&
+              !as_a_pointer<row_of<double, 3, layout_tiled>>);
+
 /// Nothing is assigned to an array that does not know its extents, or where it only looks as if it copied.
 static_assert(!std::is_assignable_v<slab_view<double, 1>, slab_view<double, 1>>);
 static_assert(!std::is_assignable_v<slab_view<double, 2>, slab_view<const double, 2>>);
@@ -126,6 +146,17 @@ TEST_CASE("a tile of one array is assigned to that of another") {
   number(c, -5000);
   for (auto t : a.tiles(access_mode::write)) t.assign(c.slice(t.box()));
   CHECK(std::ranges::equal(a, c));
+}
+
+TEST_CASE("rows of a box are indexed, and the elements between them stay") {
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(blocks(nodes, 32));
+  ooc_array<double, 2> a{rt, nodes.handle(), "a", create, {6, 8}};
+  const auto rows = as_rows(a.slice({{1, 2}, {4, 5}}));
+  for (std::size_t i = 0; i < rows.extent(0); ++i)
+    for (double& v : rows[i]) v = 1;
+  for (std::size_t i = 0; i < 6; ++i)
+    for (std::size_t j = 0; j < 8; ++j) CHECK(a(i, j) == (i >= 1 && i < 4 && j >= 2 && j < 5 ? 1 : 0));
 }
 
 TEST_CASE("boxes of one array that overlap are assigned as by a buffer") {
