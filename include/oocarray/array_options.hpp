@@ -45,8 +45,8 @@ struct array_options {
   file_order order = file_order::row_major;
 
   /// Shape of a tile, elements: of the file with file_order::tiled, and of memory with
-  /// layout_tiled, which needs powers of two.  Empty: as square as can be, of about one block; an
-  /// existing tiled file is by default tiled alike in memory.
+  /// layout_tiled, which needs powers of two; without either it is refused.  Empty: as square as can
+  /// be, of about one block; an existing tiled file is by default tiled alike in memory.
   std::vector<std::size_t> tile = {};
 
   /// Bytes in a block, the unit in which data move between memory and the store: a multiple of 4

@@ -39,11 +39,17 @@ _options = {
 }
 
 
+_of_new = ("order", "nodes", "stripe", "fill", "sparse", "max_extents", "temporary", "replace", "permissions")
+
+
 def core_options(given: Mapping[str, Any], dtype: Optional[np.dtype]) -> Dict[str, Any]:
+    """As the compiled module takes them; `dtype`: of a new array, None for one that is opened."""
     out: Dict[str, Any] = {}
     for name, value in given.items():
         if name not in _options:
             raise TypeError(f"'{name}' is no option of an array; there are: {', '.join(_options)}")
+        if dtype is None and name in _of_new and value is not None and (value is not False or name == "fill"):
+            raise TypeError(f"{name} is for new arrays, and this one is there: leave {name}= out, or create() one")
         convert = _options[name]
         if name == "order":
             if value not in ("row_major", "tiled"):
@@ -55,8 +61,6 @@ def core_options(given: Mapping[str, Any], dtype: Optional[np.dtype]) -> Dict[st
             out["tiled_memory"] = value == "tiled"
         elif name == "fill":
             if value is not None:
-                if dtype is None:
-                    raise TypeError("fill is for new arrays")
                 out["fill"] = np.array(value, dtype=dtype).tobytes()
         elif name == "permissions":
             out["mode"] = small_count(value, name)

@@ -113,6 +113,13 @@ def test_opening_says_what_is_wrong(store, budget, tmp_path):
         store.open("a", "w")
     with pytest.raises(TypeError, match="'colour' is no option"):
         store.create("b", (4,), colour=3)
+    for name, value in (("order", "tiled"), ("nodes", 1), ("stripe", 4096), ("fill", 0), ("sparse", True), ("max_extents", (8,)),
+                        ("temporary", True), ("replace", True), ("permissions", 0o600)):
+        with pytest.raises(TypeError, match=f"{name} is for new arrays"):
+            store.open("a", **{name: value})
+    store.open("a", replace=False, fill=None).close()
+    with pytest.raises(ooc.InvalidRequest, match=r"'b': tile \{2, 2\}.*order='tiled'.*layout='tiled'"):
+        store.create("b", (4, 4), tile=(2, 2))
     with pytest.raises(ooc.InvalidRequest, match="4096"):
         store.create("b", (4,), block=1000)
     with pytest.raises(ooc.InvalidRequest):

@@ -111,6 +111,7 @@ class array_model {
       options_.fill.reset();
       options_.max_extents.clear();
     }
+    options_ = tile_if_used<Layout>(options_);
     plain_.assign(count(), fill());
     // Blocks have at most 3 pages, or those of a tile.
     const std::uint64_t least = 5 * (in_grains ? 128_KiB : 16_KiB);

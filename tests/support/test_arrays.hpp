@@ -46,6 +46,13 @@ inline runtime_options memory(std::uint64_t bytes, unsigned read_ahead = 0) {
   return o;
 }
 
+/// Without the tile, where neither the file nor memory would have any.
+template <class Layout, class T>
+array_options<T> tile_if_used(array_options<T> o) {
+  if (Layout::contiguous && o.order == file_order::row_major) o.tile.clear();
+  return o;
+}
+
 enum class store_kind { in_memory, local };
 
 /// A store with two nodes: in memory, or folders that are gone with the test.  The store of

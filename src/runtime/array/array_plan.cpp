@@ -130,8 +130,17 @@ shape recorded_limits(const std::string& path, const array_request& r, const sto
   return limits;
 }
 
+void require_use_of_tile(const std::string& path, const array_request& r) {
+  if (r.options.tile.empty() || r.layout == memory_layout::tiled || r.options.order == file_order::tiled) return;
+  refuse(errc::invalid_request, "array", path,
+         "options.tile " + to_string(shape(r.options.tile.begin(), r.options.tile.end())) +
+             " is the shape of tiles of the file or of memory, and neither has any: choose options.order = "
+             "ooc::file_order::tiled, or layout_tiled, or leave it out");
+}
+
 array_plan plan(const std::string& path, const array_request& r, storage::array_description d,
                 std::uint64_t default_block, std::uint64_t lead = 0) {
+  require_use_of_tile(path, r);
   const std::uint64_t block = wanted_block(path, r, default_block);
   geometry_options g;
   g.name = path;

@@ -182,8 +182,8 @@ TEST_CASE("elements by coordinates, in a tiled array too") {
   listed_vector f;
   const auto try_layout = [&](auto layout) {
     using layout_type = decltype(layout);
-    ooc_array<triple, 2, layout_type> b{f.rt,   f.s,      "b",
-                                        create, {90, 70}, {.tile = {16, 8}, .block = 4096, .replace = true}};
+    const array_options<triple> o{.tile = {16, 8}, .block = 4096, .replace = true};
+    ooc_array<triple, 2, layout_type> b{f.rt, f.s, "b", create, {90, 70}, tile_if_used<layout_type>(o)};
     std::vector<std::array<std::size_t, 2>> where;
     indices flat;
     std::vector<triple> values, out(63);

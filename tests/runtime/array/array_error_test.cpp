@@ -142,6 +142,9 @@ TEST_CASE("sizes and shapes that cannot be are refused, and nothing is made") {
   CHECK_THROWS_WITH(
       (make<double, 2, layout_tiled>(f, "a", create, extents2{10, 10}, array_options<double>{.tile = {4}})),
       Contains("{4} has 1 dimensions"));
+  for (const std::vector<std::size_t>& tile : {std::vector<std::size_t>{4, 4}, {4}, {1, 2, 3}})
+    CHECK_THROWS_WITH((make<double, 2>(f, "a", create, extents2{10, 10}, array_options<double>{.tile = tile})),
+                      Contains("'a'") && Contains("options.tile {") && Contains("file_order::tiled"));
   CHECK_THROWS_WITH((make<double, 2>(f, "a", create, extents2{4096, 4096}, array_options<double>{.block = 1_MiB})),
                     Contains("budget"));
   CHECK(code_of([&] {

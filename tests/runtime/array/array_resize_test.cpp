@@ -24,7 +24,7 @@ template <class Layout>
 void shrink_and_grow(const array_options<int>& options, store_kind kind) {
   const test_store nodes(kind);
   runtime rt(memory(nodes.staging() + 256_KiB));
-  ooc_array<int, 2, Layout> a{rt, nodes.handle(), "a", create, {100, 70}, options};
+  ooc_array<int, 2, Layout> a{rt, nodes.handle(), "a", create, {100, 70}, tile_if_used<Layout>(options)};
   CHECK(a.max_extents()[0] == 300);
   for (int& v : a) v = 5;
   int& stays = a(10, 10);

@@ -44,7 +44,7 @@ void begin_empty_and_grow(array_options<int> o, store_kind kind) {
   const test_store nodes(kind);
   runtime rt(memory(nodes.staging() + 512_KiB));
   {
-    ooc_array<int, 2, Layout> a{rt, nodes.handle(), "a", create, {0, 70}, o};
+    ooc_array<int, 2, Layout> a{rt, nodes.handle(), "a", create, {0, 70}, tile_if_used<Layout>(o)};
     use_empty(a);
   }
   {
