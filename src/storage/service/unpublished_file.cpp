@@ -65,7 +65,9 @@ void unpublished_file::take_over(const entry& of) {
       if (!std::exchange(named_, true)) core_.commit(file);
       const auto claim = core_.claim_unused(file.meta, "committed");
       file = core_.refresh(file);
-      (void)commit(core_, {&file, 1}, of.commit->attributes);
+      file = commit(core_, {&file, 1}, of.commit->attributes).front();
+      // Its stripe objects say so, too: of earlier commits, whose readers come here, they have nothing.
+      throw_if(file.file->roll_back_objects());
     }
     storage::take_over(core_, file, of);
     published_ = true;

@@ -11,9 +11,11 @@
 #include "oocarray/error.hpp"
 #include "oocarray/file.hpp"
 #include "oocarray/store.hpp"
+#include "storage/service/commits.hpp"
 #include "storage/service/file_move.hpp"
 #include "storage/service/file_moves.hpp"
 #include "storage/service/store_core.hpp"
+#include "storage/service/unpublished_file.hpp"
 #include "storage/store/node_drain.hpp"
 #include "storage/store/store_check.hpp"
 #include "storage/store/store_folders.hpp"
@@ -174,6 +176,43 @@ TEST_CASE(
   CHECK(read(reading.core()->open(id, open_mode::read)) == later);
   CHECK(mover.core()->metadata().dead().empty());
   check_whole(mover);
+}
+
+TEST_CASE("who reads an earlier commit of a file that gets other stripe objects is told that it is no longer kept") {
+  std::mt19937_64 random(random_seed("moved commits"));
+  growing_store g(2);
+  const store mover = g.open(), reading = g.open();
+  auto& core = *mover.core();
+  storage::new_file f;
+  f.size = 300'000;
+  f.striping = {0, 1, 4096};
+  f.array.extents = {f.size};
+  f.commits = true;
+  opened_file w = core.create("a", f);
+  const auto write_and_commit = [&](const std::vector<std::byte>& bytes) {
+    throw_if(w.file->write(request::contiguous(0, f.size), bytes.data()));
+    w = storage::commit(core, {&w, 1}, {}).front();
+  };
+  const auto first = random_bytes(random, f.size), second = random_bytes(random, f.size);
+  write_and_commit(first);
+  const opened_file of_first = reading.core()->open("a", open_mode::read);
+  CHECK(read(of_first) == first);
+  write_and_commit(second);
+  const opened_file of_second = reading.core()->open("a", open_mode::read);
+  {
+    const storage::file_move move(core, core.metadata().lookup("a"), "moved");
+    f.striping.sn = 1;
+    f.commit = move.from().meta.commit->number - 1;
+    storage::unpublished_file made(core, "a", storage::passing_path("a"), f, storage::unpublished_file::named::at_last);
+    throw_if(made.file.file->write(request::contiguous(0, f.size), read(move.from()).data()));
+    made.take_over(move.from().meta);
+  }
+  CHECK(read(of_second) == second);
+  std::vector<std::byte> b(f.size);
+  const failure gone = of_first.file->read(request::contiguous(0, b.size()), b.data());
+  CHECK(gone.code == errc::conflict);
+  CHECK_THAT(gone.what, Catch::Contains("commit 1 is no longer kept"));
+  CHECK(read(mover.core()->open("a", open_mode::read)) == second);
 }
 
 TEST_CASE("stripe objects that a mover left behind are gone before the file is written") {
