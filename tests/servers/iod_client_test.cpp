@@ -128,6 +128,26 @@ TEST_CASE("calls that wait for a fence which never succeeds end at their deadlin
   }));
 }
 
+TEST_CASE("what is given back of a commit and given up is fenced before anything else is asked") {
+  std::atomic<bool> healthy{false}, fenced{false}, synced_before{false};
+  scripted_iod server([&](std::uint32_t, const frame_header& h, const auto& say) {
+    if (!healthy) return false;
+    if (h.kind == frame_kind::fence) fenced = true;
+    if (h.kind == frame_kind::sync && !fenced) synced_before = true;
+    return say(scripted_iod::reply(h));
+  });
+  const auto node = open_remote_node(client_options({server.address()}, 1s));
+  auto trimmed = started([&](auto done) { node->trim(make_shape(1, {0, 1, 65536}, 100), 0, done); });
+  CHECK(ended(trimmed).code == std::errc::timed_out);
+  healthy = true;
+  CHECK(soon([&] {
+    auto synced = start_sync(*node);
+    return !ended(synced);
+  }));
+  CHECK(fenced);
+  CHECK_FALSE(synced_before);
+}
+
 TEST_CASE("who comes within an outage fails with those who began to wait in it, and later ones at once") {
   std::atomic<bool> deaf{true}, asked{false};
   scripted_iod server([&](std::uint32_t, const frame_header& h, const auto& say) {

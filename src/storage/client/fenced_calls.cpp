@@ -14,7 +14,8 @@ bool changes_something(const remote_call& c) {
     case wire::frame_kind::remove:
     case wire::frame_kind::advance:
     case wire::frame_kind::prepare:
-    case wire::frame_kind::roll_back: return true;
+    case wire::frame_kind::roll_back:
+    case wire::frame_kind::trim: return true;
     default: return false;
   }
 }

@@ -72,6 +72,8 @@ failure commit_steps::trim_claimed(operation& op) {
     return failed(op, e, "locking the stripe object");
   checksum_header h;  // says that earlier commits are not kept
   if (const int e = op.target->mark_unsynced(h, op.file->commit)) return failed(op, e, "marking the stripe object");
+  // It comes late: by now the sides may be those of a later commit.
+  if (h.commit > op.file->commit) return commits_.no_places(op, ESTALE);
   const chunk_range chunks = op.claim.ranges.front();
   op.chunk = chunks.end;
   return commits_.trim(op, chunks);

@@ -191,6 +191,32 @@ TEST_CASE("a sparse file gives back what the commit before had, and only that") 
   CHECK(trim(*reserved.node, reserved.shape).code == errc::invalid_request);
 }
 
+TEST_CASE("what comes late to give back what an earlier commit had takes nothing from the last one") {
+  const temporary_folder folder;
+  const auto node = open_local_node(folder.path(), {.workers = 2, .staging = 64 << 10});
+  constexpr std::uint64_t size = 16 * chunk_size;
+  shape_ptr f = with_commits(make_shape(committed_file, {0, 1, 65536}, size, true));
+  REQUIRE_FALSE(create(*node, f));
+  const request all = request::contiguous(0, size);
+  const auto put = [&](char c) {
+    REQUIRE_FALSE(write(*node, f, 0, all, bytes(size, static_cast<std::byte>(c)).data()));
+  };
+  for (const char c : {'a', 'b', 'c'}) {
+    put(c);
+    REQUIRE_FALSE(prepare(*node, f));
+    f = as_of(f, f->commit + 1);
+  }
+  put('d');
+  CHECK(trim(*node, as_of(f, 2)).code == errc::conflict);
+  bytes b(size);
+  REQUIRE_FALSE(read(*node, as_of(f, 3, true), 0, all, b.data()));
+  CHECK(b == bytes(size, std::byte{'c'}));
+  REQUIRE_FALSE(trim(*node, f));
+  REQUIRE_FALSE(roll_back(*node, f));
+  REQUIRE_FALSE(read(*node, f, 0, all, b.data()));
+  CHECK(b == bytes(size, std::byte{'c'}));
+}
+
 TEST_CASE("who does not know of the last commit writes nothing, nor prepares one, nor goes back") {
   committed_object f;
   REQUIRE_FALSE(prepare(*f.node, f.shape));
