@@ -264,7 +264,7 @@ int side_file::mend_copies(std::uint64_t group, bool in_use) const {
   const bool zeros[] = {all_zeros(copies[0]), all_zeros(copies[1])};
   const bool good[] = {intact(group, 0, copies[0]), intact(group, 1, copies[1])};
   if (zeros[0] && zeros[1] && !in_use) return 0;
-  if (!good[0] && !good[1] && (zeros[0] || zeros[1])) return begin_group(group);
+  if (zeros[0] || zeros[1]) return begin_group(group);
   if (good[0] == good[1]) return 0;  // both damaged: read_committed() says so
   return write_copy(group, good[0] ? 1 : 0, copies[good[0] ? 0 : 1]);
 }

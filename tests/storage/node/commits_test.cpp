@@ -37,6 +37,12 @@ shape_ptr as_of(const shape_ptr& f, std::uint64_t commit, bool at_commit = false
 
 constexpr file_id committed_file = 9;
 
+void write_zeros(const fs::path& path, std::uint64_t from, std::uint64_t n) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(static_cast<std::streamoff>(from));
+  file.write(std::string(n, 0).data(), static_cast<std::streamsize>(n));
+}
+
 // A node with a file of 16 chunks: commit 1 has 'o' everywhere, and what was written since is 'n' in chunks 4 to 7.
 struct committed_object {
   committed_object() : shape(with_commits(make_shape(committed_file, {0, 1, 65536}, 16 * chunk_size))) {
@@ -377,12 +383,7 @@ TEST_CASE("a damaged or missing file of sides is an error that names it, whateve
   for (const auto& [from, n] : {range{0, 4096}, range{4096, 4096}, range{4096, 8192}, range{0, 12288}}) {
     CAPTURE(from, n);
     committed_object f;
-    {
-      std::fstream file(f.side_path(), std::ios::in | std::ios::out | std::ios::binary);
-      file.seekp(static_cast<std::streamoff>(from));
-      const std::string zeros(n, 0);
-      file.write(zeros.data(), static_cast<std::streamsize>(n));
-    }
+    write_zeros(f.side_path(), from, n);
     f.open();
     CHECK(f.try_to_put(0, chunk_size, 'x').code == errc::corrupt);
     CHECK(prepare(*f.node, f.shape).code == errc::corrupt);
@@ -396,6 +397,34 @@ TEST_CASE("a damaged or missing file of sides is an error that names it, whateve
   fs::remove(f.side_path());
   f.open();
   CHECK_THAT(f.get(f.shape, 4, b).what, Catch::Contains("'.side'") && Catch::Contains("missing"));
+}
+
+TEST_CASE("a loss of power that takes the beginning of a group amid its first commit leaves the commit before") {
+  for (const std::uint64_t lost : {1, 2}) {  // pages with copies of the committed bits
+    CAPTURE(lost);
+    const temporary_folder folder;
+    const shape_ptr f = with_commits(make_shape(committed_file, {0, 1, 65536}, 16 * chunk_size));
+    const request all = request::contiguous(0, f->size);
+    {
+      const auto node = open_local_node(folder.path());
+      REQUIRE_FALSE(create(*node, f));
+      REQUIRE_FALSE(write(*node, f, 0, all, bytes(f->size, std::byte{'n'}).data()));
+      REQUIRE_FALSE(prepare(*node, f));
+    }
+    write_zeros(node_folder(folder.path()).sides(committed_file), lost * chunk_size, chunk_size);
+    change_boot(folder.path(), committed_file);
+    const auto node = open_local_node(folder.path());
+    const failure back = roll_back(*node, f);
+    INFO(back.what);
+    REQUIRE_FALSE(back);
+    bytes b(f->size);
+    REQUIRE_FALSE(read(*node, f, 0, all, b.data()));
+    CHECK(b == bytes(f->size));
+    REQUIRE_FALSE(write(*node, f, 0, all, bytes(f->size, std::byte{'x'}).data()));
+    REQUIRE_FALSE(prepare(*node, f));
+    REQUIRE_FALSE(read(*node, as_of(f, 1, true), 0, all, b.data()));
+    CHECK(b == bytes(f->size, std::byte{'x'}));
+  }
 }
 
 TEST_CASE("damaged bytes of the last commit are found, though newer ones hide them") {
