@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <functional>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -45,6 +46,19 @@ bool was_made(metadata_service& metadata, file_id id, const last_commit& wanted,
   return last->number == wanted.number && last->time_ns == wanted.time_ns && last->attributes == wanted.attributes;
 }
 
+// The space of what the commits before these had.  These are made, whatever comes of it: nothing is thrown.
+void give_back_before(std::span<const opened_file> made) {
+  try {
+    in_flight trimmed;
+    for (const opened_file& f : made)
+      if (f.meta.sparse) trimmed.start([&](completion done) { f.file->trim_objects(std::move(done)); });
+    if (const failure f = trimmed.wait())
+      detail::log_error("the commit was made, and the space of the one before was not given back: " + f.what);
+  } catch (const std::bad_alloc&) {
+    detail::log_error("the commit was made, and there is no memory to give back the space of the one before");
+  }
+}
+
 }  // namespace
 
 commit_info commit_info_of(const last_commit& c) {
@@ -72,11 +86,7 @@ std::vector<opened_file> commit(store_core& store, std::span<const opened_file> 
   } catch (const error& e) {
     if (then.empty() || !was_made(store.metadata(), files.front().meta.id, *then.front().meta.commit, e)) throw;
   }
-  in_flight trimmed;
-  for (const opened_file& f : then)
-    if (f.meta.sparse) trimmed.start([&](completion done) { f.file->trim_objects(std::move(done)); });
-  if (const failure f = trimmed.wait())
-    detail::log_error("the commit was made, and the space of the one before was not given back: " + f.what);
+  give_back_before(then);
   return then;
 }
 
