@@ -140,6 +140,24 @@ def test_what_cannot_be_is_refused(shell):
     one.refused("restripe", "a", names=["one node", "add-node"])
 
 
+def test_a_file_whose_stripe_object_is_lost_is_named_and_stays(shell):
+    numbers(shell, "a", 300_000)
+    numbers(shell, "b", 300_000, "--commits")
+    ids = [json.loads(shell.ok("stat", "--json", name))["id"] for name in "ab"]
+    kept = numbers(shell, "c", 300_000)
+    for number in ids:
+        for ending in "data", "sum":
+            os.unlink(os.path.join(shell.folder, "n1", "shares", f"{number % 256:02x}", f"{number:016x}.{ending}"))
+    add_nodes(shell, "n2")
+    for command in ("restripe", "-q", "-r", "/"), ("drain", "-q", "1"), ("drain", "-q", "0"):
+        done = shell.run(*command, timeout=60)
+        assert done.returncode == 1
+        for name in "ab":
+            assert f"'{name}'".encode() in done.stderr and b"is missing" in done.stderr, done.stderr
+            assert nodes_of(shell, name) == [0, 1]
+    assert nodes_of(shell, "c") == [2] and np.array_equal(shell.array("c"), kept)
+
+
 def test_a_drain_that_is_killed_at_any_moment_goes_on_when_it_is_repeated(shell):
     values = {name: numbers(shell, name, 200_000) for name in "abcdef"}
     add_nodes(shell, "n2")

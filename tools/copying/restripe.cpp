@@ -25,7 +25,7 @@ std::size_t move_list::run(const command_line& line, storage::store_core& core, 
         if (bar) bar->advance(bytes);
       });
     } catch (const error& e) {
-      if (e.code() == std::errc::no_such_file_or_directory) continue;
+      if (e.code() == std::errc::no_such_file_or_directory && is_removed(core.metadata(), m.file.id)) continue;
       complain(e.what());
       ++failures;
     }

@@ -153,4 +153,11 @@ inline std::optional<entry> lookup_if_there(metadata_front& metadata, const plac
   }
 }
 
+/// Whether somebody has removed the file; what is still used has no name then.  ENOENT alone may be told of its stripe
+/// objects, too.
+inline bool is_removed(metadata_front& metadata, file_id id) {
+  const auto now = lookup_if_there(metadata, id);
+  return !now || now->names == 0;
+}
+
 }  // namespace ooc::storage
