@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <memory>
 #include <thread>
 #include <vector>
 
 #include "oocarray/file.hpp"
 #include "storage/service/store_core.hpp"
+#include "storage/store/node_replacement.hpp"
 #include "support/cluster_fixture.hpp"
 #include "support/faulty_io_service.hpp"
 #include "support/faulty_proxy.hpp"
@@ -175,6 +177,23 @@ TEST_CASE("a cut that its client gives up, because a server does not answer, tak
   const bytes found = s.found();
   REQUIRE(found.size() == was + 9'000);
   CHECK(bytes(found.begin() + was, found.end()) == filled(9'000, 2));
+}
+
+TEST_CASE("a file whose lock of the size was lost gets its stripe object on a replaced node, and goes on") {
+  served_file s;
+  s.f.sync();
+  slow_cutter late(s.servers, 100);
+  late.lose_touch();
+  s.servers.iod(1).kill();
+  std::filesystem::remove_all(s.servers.folder() / "node1" / "shares");
+  s.servers.iod(1).start();
+  const auto replaced = storage::replace_objects(*s.own.core(), 1, [](std::uint64_t, std::uint64_t) {});
+  for (const std::string& p : replaced.problems) FAIL_CHECK(p);
+  CHECK(replaced.files == 1);
+  CHECK(late.cut().code == errc::conflict);
+  file other = file::open(store::open(s.servers.url()), "f", file_access::read_write);
+  other.write_at(0, filled(was, 2));
+  CHECK(s.found() == filled(was, 2));
 }
 
 namespace {

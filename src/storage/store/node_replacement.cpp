@@ -6,6 +6,7 @@
 
 #include "oocarray/error.hpp"
 #include "storage/base/in_flight.hpp"
+#include "storage/service/generations.hpp"
 
 namespace ooc::storage {
 
@@ -20,17 +21,21 @@ std::optional<std::uint32_t> stripe_index_on(const entry& e, std::uint32_t node,
 
 /// False where the file has no bytes on the node.
 bool replace_object(store_core& store, file_id id, std::uint32_t node) {
+  metadata_service& metadata = store.metadata();
   // Nobody changes the size meanwhile.
-  const auto lock = lock_size(store, id);
-  entry e = store.metadata().find(id);
+  const auto lock = metadata.lock_size(id);
+  entry e = metadata.find(id);
   const auto stripe_index = stripe_index_on(e, node, store.nodes().size());
   if (!stripe_index) return false;
-  e.capability = store.metadata().size_capability(id, allocated_size(e));
+  e.capability = metadata.size_capability(id, allocated_size(e));
   auto shape = std::make_shared<file_shape>(store.opened(std::move(e)).file->shape());
-  shape->cut = shape->cuts != 0;  // they are counted on
+  shape->cut = shape->cuts != 0;              // they are counted on
+  if (lock->owes_fence) ++shape->generation;  // what is late is refused there from the beginning
   in_flight made;
   made.start([&](auto ended) { store.nodes()[node]->replace(shape, *stripe_index, ended); });
   throw_if(made.wait());
+  // As lock_size() of store_core.hpp, which needs all stripe objects.
+  if (lock->owes_fence) (void)with_next_generation(store, metadata.find(id));
   return true;
 }
 
@@ -45,8 +50,8 @@ replaced_node replace_objects(store_core& store, std::uint32_t node,
     try {
       if (replace_object(store, id, node)) ++done.files;
     } catch (const error& e) {
-      if (e.code() != std::errc::no_such_file_or_directory)
-        done.problems.push_back(e.what());  // else removed meanwhile
+      if (e.code() != std::errc::no_such_file_or_directory || !is_removed(store.metadata(), id))
+        done.problems.push_back(e.what());
     }
     step(++looked_at, files.size());
   }
