@@ -391,6 +391,7 @@ void add_folders(const std::vector<fs::path>& folders, const std::vector<fs::pat
   const std::string uuid = open_store_folders(folders, false, {});
   folder_locks alone;
   alone.lock(folders[0]);
+  (void)identity_of(folders, inspect(folders));  // others may have added some meanwhile
   const std::size_t all = folders.size() + fresh.size();
   for (std::size_t i = 0; i < fresh.size(); ++i) make_node(fresh[i], {uuid, folders.size() + i, all, {}});
   // First the entries, which say of each file where it lies, so that it is found whatever the number of nodes.

@@ -1,8 +1,12 @@
 // Stores that get further nodes and lose some, and files that get other stripe objects while they are read.
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <filesystem>
+#include <future>
 #include <map>
 #include <random>
 #include <string>
@@ -11,6 +15,7 @@
 #include "oocarray/error.hpp"
 #include "oocarray/file.hpp"
 #include "oocarray/store.hpp"
+#include "storage/base/file_descriptor.hpp"
 #include "storage/service/commits.hpp"
 #include "storage/service/file_move.hpp"
 #include "storage/service/file_moves.hpp"
@@ -20,6 +25,7 @@
 #include "storage/store/store_check.hpp"
 #include "storage/store/store_folders.hpp"
 #include "support/random_seed.hpp"
+#include "support/soon.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace ooc;
@@ -148,6 +154,39 @@ TEST_CASE("a store is opened with all of its folders after it has got more, and 
   CHECK(g.open().nodes() == 3);
   CHECK_THROWS_WITH(store::open(few), Catch::Contains("3 folders"));
   CHECK_THROWS_WITH(storage::add_folders(g.folders, {g.folders[1]}), Catch::Contains("not empty"));
+}
+
+TEST_CASE("of two that give a store another folder at the same time one is refused") {
+  growing_store g(2);
+  const auto is_first_folder = [&](const fs::directory_entry& fd) {
+    std::error_code gone;
+    return fs::read_symlink(fd, gone) == fs::canonical(g.folders[0]);
+  };
+  const auto openings = [&] { return std::ranges::count_if(fs::directory_iterator("/proc/self/fd"), is_first_folder); };
+  const auto had = openings();
+  std::future<void> adding[2];
+  {
+    const storage::file_descriptor kept(::open(g.folders[0].c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    REQUIRE(::flock(kept.get(), LOCK_EX) == 0);
+    for (int i = 0; i < 2; ++i)
+      adding[i] = std::async(std::launch::async, storage::add_folders, g.folders,
+                             std::vector{g.folder / ("disk2" + std::string(1, static_cast<char>('a' + i)))});
+    CHECK(soon([&] { return openings() == had + 3; }));  // both wait for the lock
+  }
+  int refused = 0;
+  for (auto& a : adding) {
+    try {
+      a.get();
+    } catch (const usage_error& e) {
+      ++refused;
+      CHECK_THAT(e.what(), Catch::Contains("3 folders"));
+    }
+  }
+  CHECK(refused == 1);
+  const bool first = fs::exists(g.folder / "disk2a");
+  CHECK(fs::exists(g.folder / "disk2b") != first);
+  g.folders.push_back(g.folder / (first ? "disk2a" : "disk2b"));
+  CHECK(g.open().nodes() == 3);
 }
 
 TEST_CASE(
