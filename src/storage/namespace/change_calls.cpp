@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <limits>
+#include <utility>
 
 #include "storage/layout/element_type.hpp"
 #include "storage/namespace/call_runner.hpp"
@@ -155,7 +156,8 @@ nothing call_runner::run(const calls::set_attribute& q, const transacted& t) con
   t.walk.require(n, may_write, path, "change its attributes");
   if (lists_nodes(n, q.key)) {
     require_owner_of_store(who_, n, q.key);
-    (void)nodes_from_text(q.value);
+    node_list nodes = nodes_from_text(q.value);
+    if (q.key == retired_key) require_unused(t.c, std::move(nodes));
   }
   if (q.where.path.empty() && (q.key == striping_key || q.key == type_key))
     put_own_attribute(t.c, read_entry(t.c, n.id, path), q.key, q.value);

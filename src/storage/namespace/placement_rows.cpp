@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -47,6 +48,21 @@ void choose_nodes(sqlite::connection& c, const std::string& name, ooc::striping&
                        nodes_to_text(drained) + "); name others (sn, nn)");
   s.sn = nodes.front();
   s.nn = static_cast<std::uint32_t>(nodes.size());
+}
+
+void require_unused(sqlite::connection& c, node_list retired) {
+  for (const std::uint32_t known : nodes_in(c, retired_key)) std::erase(retired, known);
+  sqlite::query q(c, "SELECT sn, nn, stripe_map FROM entry WHERE kind = 2");
+  while (!retired.empty() && q.next()) {
+    const ooc::striping s{static_cast<std::uint32_t>(q.integer(0)), static_cast<std::uint32_t>(q.integer(1)), 1};
+    // Who makes a file that begins at node 0 again says which nodes it has.
+    for (const std::uint32_t n : nodes_of(s, nodes_from_column(q.blob(2)), std::numeric_limits<std::size_t>::max()))
+      if (std::ranges::find(retired, n) != retired.end())
+        refuse(EBUSY, "node " + std::to_string(n) +
+                          " is not retired yet: a file lies there, or is being made by a program that began before the "
+                          "node was to be emptied; call `ooc drain " +
+                          std::to_string(n) + "` again");
+  }
 }
 
 std::vector<std::byte> map_column(sqlite::connection& c, const node_list& nodes) {

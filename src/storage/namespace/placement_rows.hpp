@@ -21,6 +21,10 @@ node_list nodes_in(sqlite::connection& c, std::string_view key);
 /// where there are none left.
 void choose_nodes(sqlite::connection& c, const std::string& name, ooc::striping& s, node_list& nodes);
 
+/// Throws usage_error (EBUSY) where a file lies on one of these nodes that are about to be retired, also one that is
+/// being made, or has no name any more.
+void require_unused(sqlite::connection& c, node_list retired);
+
 /// Of a file with these nodes; the store has the feature `stripe_map` from then on, where there are some.
 std::vector<std::byte> map_column(sqlite::connection& c, const node_list& nodes);
 node_list nodes_from_column(const std::vector<std::byte>& column);

@@ -28,6 +28,12 @@ void set_nodes(store_core& store, std::string_view key, node_list nodes) {
 
 bool has(const node_list& nodes, std::uint32_t node) { return std::ranges::find(nodes, node) != nodes.end(); }
 
+bool is_local(const store_core& store) { return store.url().starts_with("local:"); }
+
+void retire_folder_of(const store_core& store, std::uint32_t node) {
+  retire_folder(local_folders(parse_store_url(store.url())), node);
+}
+
 node_list nodes_of_file(const store_core& store, const entry& file) {
   return nodes_of(file.striping, file.nodes, store.nodes().size());
 }
@@ -45,8 +51,10 @@ void set_drained(store_core& store, std::uint32_t node, bool drained) {
   if (node >= nodes)
     refuse(errc::invalid_request,
            "node " + std::to_string(node) + ": the store has nodes 0 to " + std::to_string(nodes - 1));
-  if (has(retired_nodes(store), node))
+  if (has(retired_nodes(store), node)) {
+    if (drained && is_local(store)) retire_folder_of(store, node);  // retire() may have been cut off before that
     refuse(errc::invalid_request, "node " + std::to_string(node) + " is empty, and retired");
+  }
   node_list now = drained_nodes(store);
   std::erase(now, node);
   if (drained) now.push_back(node);
@@ -95,14 +103,12 @@ std::size_t objects_on(store_core& store, std::uint32_t node) {
 }
 
 bool retire(store_core& store, std::uint32_t node) {
-  if (store.url().starts_with("local:")) {
-    if (node == 0) return false;
-    retire_folder(local_folders(parse_store_url(store.url())), node);
-  }
+  if (is_local(store) && node == 0) return false;
   node_list retired = retired_nodes(store);
   if (!has(retired, node)) retired.push_back(node);
   set_nodes(store, retired_key, retired);
   store.metadata().sync();
+  if (is_local(store)) retire_folder_of(store, node);
   return true;
 }
 

@@ -36,7 +36,8 @@ new_place place_without(store_core& store, const entry& file, const node_list& d
 std::size_t objects_on(store_core& store, std::uint32_t node);
 
 /// The node is empty, and nobody waits for it any more.  False for the first folder of a local store, which stays, as
-/// it has the metadata.
+/// it has the metadata.  Throws usage_error (EBUSY) where a file lies there that has no stripe objects there yet, as
+/// its maker began before the node was marked.
 bool retire(store_core& store, std::uint32_t node);
 
 }  // namespace ooc::storage

@@ -345,6 +345,39 @@ TEST_CASE("a node that is being emptied gets no new files") {
   CHECK_THROWS_AS(s.core()->metadata().set_attribute("", "ooc.drained", "two"), error);
 }
 
+TEST_CASE("a node is not retired under a file that is being made there") {
+  growing_store g(3);
+  const store s = g.open(), other = g.open();
+  auto& core = *s.core();
+  storage::new_file f;
+  f.size = 50'000;
+  f.striping = {0, 3, 4096};
+  // Its maker has come no further when the node is to be emptied.
+  const opened_file made = other.core()->opened(other.core()->metadata().create("a", f));
+  storage::set_drained(core, 1, true);
+  CHECK(storage::objects_on(core, 1) == 0);
+  CHECK_THROWS_WITH(storage::retire(core, 1), Catch::Contains("is being made") && Catch::Contains("ooc drain 1"));
+  CHECK(storage::retired_nodes(core).empty());
+  CHECK(storage::retired_folders(g.folders).empty());
+  throw_if(made.file->create_objects());
+  other.core()->commit(made);
+  CHECK_THROWS_AS(storage::retire(core, 1), usage_error);
+  move(s, "a", {0, 2, 4096}, {0, 2});
+  CHECK(storage::objects_on(core, 1) == 0);
+  CHECK(storage::retire(core, 1));
+  CHECK(storage::retired_folders(g.folders) == std::vector<std::size_t>{1});
+  CHECK(read(core.open("a", open_mode::read)) == std::vector<std::byte>(f.size));
+}
+
+TEST_CASE("a retirement that was cut off is completed when the node is emptied again") {
+  growing_store g(2);
+  const store s = g.open();
+  storage::set_drained(*s.core(), 1, true);
+  s.core()->metadata().set_attribute("", storage::retired_key, "1");
+  CHECK_THROWS_WITH(storage::set_drained(*s.core(), 1, true), Catch::Contains("retired"));
+  CHECK(storage::retired_folders(g.folders) == std::vector<std::size_t>{1});
+}
+
 TEST_CASE("of 20 random stores that get nodes and lose others, every byte is read") {
   std::mt19937_64 random(random_seed("grown and emptied"));
   for (int round = 0; round < 20; ++round) {
