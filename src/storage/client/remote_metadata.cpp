@@ -29,8 +29,7 @@ granted_capability capability_of(const wire::call_reply& r) {
 }  // namespace
 
 remote_metadata::remote_metadata(remote_metadata_options options)
-    : metadata_service(true),
-      deadline_(options.deadline),
+    : deadline_(options.deadline),
       link_(std::make_shared<metadata_client>(std::move(options))),
       capabilities_([link = link_](file_id id, std::uint32_t rights) {
         return capability_of(link->call(calls::capability{id, rights}, renewal_patience));

@@ -30,7 +30,8 @@ struct claim_fence {
 /// may be older than what is stored.
 inline constexpr const char* claim_has_ended =
     "another process has opened the file for writing since this one did: this one was out of touch with the metadata "
-    "server for longer than the grace period (`ooc-metad --grace`), which ended its claim to write the file; what it "
-    "has not stored yet is lost; open the file again";
+    "server for longer than the grace period (`ooc-metad --grace`), or rank 0 of its group, which held the claim for "
+    "all ranks, has ended; that ended its claim to write the file; what it has not stored yet is lost; open the file "
+    "again";
 
 }  // namespace ooc::storage

@@ -52,10 +52,11 @@ struct file_permissions {
   std::uint32_t mode = 0600;  ///< permission bits
 };
 
-/// In whose name a file is written: of a claim that a lost client may lose without knowing (metadata_service::
-/// claim_writer).  Nodes refuse the writes of those whose claims ended before another's began.
+/// In whose name a file is written: of a claim (metadata_service::claim_writer) that a client may lose without knowing,
+/// when its server takes it for lost, or the process ends that holds it for several ranks.  Nodes refuse the writes of
+/// those whose claims ended before another's began.
 struct write_claim {
-  std::uint64_t since = 0;  ///< the generation that the file got with the claim; 0: there is none that can be lost
+  std::uint64_t since = 0;  ///< the generation that the file got with the claim; 0: there is none
   bool alone = false;       ///< whole blocks, and nobody else writes
 
   bool operator==(const write_claim&) const = default;

@@ -66,12 +66,12 @@ step_result commit_steps::trim(operation& op) {
 }
 
 failure commit_steps::trim_claimed(operation& op) {
-  if (failure lost = lost_claim(op)) return lost;
   range_locks::hold hold;
   if (const int e = op.target->ranges().lock_chunks(op.claim.ranges, hold))
     return failed(op, e, "locking the stripe object");
   checksum_header h;  // says that earlier commits are not kept
   if (const int e = op.target->mark_unsynced(h, op.file->commit)) return failed(op, e, "marking the stripe object");
+  if (failure lost = lost_claim(op, h)) return lost;
   // It comes late: by now the sides may be those of a later commit.
   if (h.commit > op.file->commit) return commits_.no_places(op, ESTALE);
   const chunk_range chunks = op.claim.ranges.front();

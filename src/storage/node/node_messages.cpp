@@ -62,8 +62,8 @@ failure node_messages::damaged(const operation& op, const std::string& why) {
   return with_cause(errc::corrupt, subject(folder_, op) + ", " + why);
 }
 
-failure node_messages::lost_claim(const operation& op) {
-  return op.target->holds(op.file->claim) ? failure{} : failed(op, ESTALE, claim_has_ended);
+failure node_messages::lost_claim(const operation& op, const checksum_header& h) {
+  return h.claims.holds(op.file->claim) ? failure{} : failed(op, ESTALE, claim_has_ended);
 }
 
 failure node_messages::was_cut_off(const operation& op) {

@@ -21,8 +21,8 @@ class node_messages {
   failure failed(const operation& op, const object_error& e);
   failure refused(const operation& op, const std::string& why);
   failure damaged(const operation& op, const std::string& why);
-  /// With the chunks locked: the failure of who claims to write the file, and has lost that claim.
-  failure lost_claim(const operation& op);
+  /// The failure of who claims to write the file, and has lost that claim.  `h`: the header, read under the locks.
+  failure lost_claim(const operation& op, const checksum_header& h);
   /// Of who does not know that the file has been made shorter.
   failure was_cut_off(const operation& op);
   failure was_moved(const operation& op);

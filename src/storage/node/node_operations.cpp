@@ -286,13 +286,13 @@ bool node_operations::write(operation& op, io_worker& w) {
 
 failure node_operations::write_claimed(operation& op, io_worker& w) {
   assert(op.claimed && op.claim.exclusive);
-  if (failure lost = lost_claim(op)) return lost;
   range_locks::hold hold;
   if (const int e = op.target->ranges().lock_chunks(op.claim.ranges, hold))
     return failed(op, e, "locking the stripe object");
   checksum_header h;
   if (const int e = op.target->mark_unsynced(h, op.file->commit))
     return failed(op, e, "marking the stripe object as written");
+  if (failure lost = lost_claim(op, h)) return lost;
   // Where there are no chunks, a cut has ended halfway.
   const std::uint64_t known = op.file->cuts;
   if (known != 0 && h.cuts != 0 && (known < h.cuts || op.claim.ranges.back().end > h.chunks)) return was_cut_off(op);

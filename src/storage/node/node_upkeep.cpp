@@ -194,11 +194,11 @@ failure node_operations::resize_claimed(operation& op, io_worker& w) {
   const std::uint64_t after = f.striping.object_size(op.stripe_index, f.size);
   const std::uint64_t chunks = f.commits ? places_for(in_chunks(after)) : in_chunks(after);
 
-  if (failure lost = lost_claim(op)) return lost;
   range_locks::hold hold;
   if (const int e = s.ranges().lock_object(hold)) return failed(op, e, "locking");
   checksum_header h;
   if (const int e = s.read_header(h)) return failed(op, e);
+  if (failure lost = lost_claim(op, h)) return lost;
   // The chunks that are there count, not those that should be: an earlier attempt may have been cut short.
   const std::uint64_t have = h.chunks;
   const std::uint64_t cuts = f.cut ? f.cuts : 0;
@@ -294,11 +294,11 @@ bool node_operations::advance(operation& op) {
 
 failure node_operations::advance_claimed(operation& op) {
   const std::uint64_t wanted = op.file->generation;
-  if (failure lost = lost_claim(op)) return lost;
   range_locks::hold hold;
   if (const int e = op.target->ranges().lock_object(hold)) return failed(op, e, "locking");
   checksum_header h;
   if (const int e = op.target->read_header(h)) return failed(op, e);
+  if (failure lost = lost_claim(op, h)) return lost;
   if (h.generation > wanted) {
     failure f = damaged(op, "it is of generation " + std::to_string(h.generation) +
                                 " of the file, the metadata know generation " + std::to_string(wanted - 1) +
@@ -353,13 +353,13 @@ bool node_operations::sync(operation& op) {
 failure node_operations::sync_claimed(operation& op) {
   range_locks::hold hold;
   if (op.claim.exclusive) {
+    checksum_header h;
     int error = op.target->ranges().lock_object(hold);
-    if (error == 0 && op.kind != io_kind::sync) {
-      failure lost = lost_claim(op);
-      return lost ? lost : commits_.end_changes(op);
-    }
-    if (error == 0) error = op.target->settle_as_durable();
-    return error == 0 ? failure{} : failed(op, error);
+    if (error == 0) error = op.kind == io_kind::sync ? op.target->settle_as_durable() : op.target->read_header(h);
+    if (error != 0) return failed(op, error);
+    if (op.kind == io_kind::sync) return {};
+    failure lost = lost_claim(op, h);
+    return lost ? lost : commits_.end_changes(op);
   }
   // Another sync has said that all is durable, and may have been about to make that durable: it has ended now.
   if (const int e = op.target->ranges().lock_chunks({}, hold)) return failed(op, e, "locking");

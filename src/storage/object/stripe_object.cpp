@@ -97,8 +97,6 @@ int stripe_object::open(const node_folder& folder, const object_identity& who, b
   if (read_only == 0 && (h.flags & checksum_header::power_lost) != 0 && h.chunks < chunks)
     if (const int e = s->restore_size(chunks)) return e;
   s->generation_ = h.generation;
-  s->alone_since_ = h.claims.alone_since;
-  s->together_since_ = h.claims.together_since;
   if (s->sides_ && object_sides::is_behind(h)) s->sides_.expect_roll_back();
   out = std::move(s);
   return 0;
@@ -219,8 +217,6 @@ int stripe_object::advance(std::uint64_t generation, const write_claim& begins, 
   });
   if (error != 0) return error;
   generation_ = generation;
-  alone_since_ = h.claims.alone_since;
-  together_since_ = h.claims.together_since;
   return 0;
 }
 

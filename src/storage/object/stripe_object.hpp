@@ -53,8 +53,6 @@ class stripe_object {
   /// Ends the claims that `begins` does not go together with; `ends_writes`: all writes of who has looked the file up
   /// so far.
   int advance(std::uint64_t generation, const write_claim& begins, bool ends_writes = false);
-  /// False where a claim that does not go together with it has begun since.
-  bool holds(const write_claim& c) const noexcept { return claim_fence{alone_since_, together_since_}.holds(c); }
 
   int data() const noexcept { return data_.load(std::memory_order_acquire); }
   /// True while data() bypasses the page cache: memory must then be aligned to 4096 bytes.
@@ -120,8 +118,6 @@ class stripe_object {
   mutex header_;                              // writers of the header in this process
   mutex touching_;                            // who prepares regions
   std::atomic<std::uint64_t> generation_{0};  // at least this
-  // As in the header.  Claims can be lost on served stores only, where no other process writes it.
-  std::atomic<std::uint64_t> alone_since_{0}, together_since_{0};
   std::atomic<bool> sync_failed_{false};
 };
 

@@ -40,9 +40,6 @@ using size_lock_ptr = std::shared_ptr<size_lock>;
 
 class metadata_service : public metadata_front {
  public:
-  /// True where a claim can end before its guard goes: with a client that its server has not heard of for long.
-  const bool claims_may_end = false;
-
   /// Changes acknowledged so far survive the death of the process; after sync() also the loss of
   /// power.
   void sync() { ask(calls::sync{}); }
@@ -64,10 +61,6 @@ class metadata_service : public metadata_front {
   virtual std::shared_ptr<void> claim_reader(file_id, claim_holder* /*in_the_way*/ = nullptr) {
     return std::make_shared<int>();
   }
-
- protected:
-  metadata_service() = default;
-  explicit metadata_service(bool may_end) : claims_may_end(may_end) {}
 };
 
 }  // namespace ooc::storage

@@ -57,7 +57,6 @@ void require_no_array(const entry& e, std::uint64_t end) {
 // last write of those whose claims have ended.  Nothing where another file has taken the place of what `look` found.
 std::optional<opened_file> opened_as(store_core& store, const std::function<entry()>& look, entry e, open_mode mode,
                                      const claim_taker& claim) {
-  metadata_service& metadata = store.metadata();
   if (mode == open_mode::read_write) require_unpacked(e);
   if (mode == open_mode::read_write && e.commit && !claim.knows_commits)
     refuse(errc::invalid_request, e.path,
@@ -75,8 +74,7 @@ std::optional<opened_file> opened_as(store_core& store, const std::function<entr
   for (const file_id id : e.left_behind) throw_if(remove_everywhere(store, id));
   e.left_behind.clear();
   const bool alone = claim.alone || e.commit;
-  const bool claims = claimed && metadata.claims_may_end;
-  if (allocated_size(e) != 0 || claims) e = with_next_generation(store, std::move(e), claims, alone);
+  if (allocated_size(e) != 0 || claimed) e = with_next_generation(store, std::move(e), claimed, alone);
   opened_file f = store.opened(std::move(e));
   return f.meta.commit ? roll_back(store, f) : f;
 }
@@ -215,7 +213,6 @@ opened_file store_core::open(file_id id, open_mode mode, const claim_taker& clai
 }
 
 opened_file store_core::claimed(const opened_file& f, bool alone) {
-  if (!metadata_->claims_may_end) return f;
   entry now = metadata_->find(f.meta.id);  // somebody else may have had it meanwhile
   now.claim = {now.generation, alone};
   return opened(std::move(now));

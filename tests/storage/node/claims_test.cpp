@@ -79,3 +79,12 @@ TEST_CASE("a claim that has ended stays ended when the node is opened again, and
   CHECK(testing::advance(*f.node, opened(f.shape, 3, lost->claim)).code ==
         std::error_code(ESTALE, std::generic_category()));
 }
+
+TEST_CASE("a claim ends for who has the stripe object open when another process ends it") {
+  claimed_file f;
+  const auto lost = f.open(1, true);
+  CHECK(f.may_write(lost));
+  const auto other = open_local_node(f.folder.path());
+  REQUIRE_FALSE(testing::advance(*other, opened(f.shape, 2, {2, true})));
+  CHECK_FALSE(f.may_write(lost));
+}
