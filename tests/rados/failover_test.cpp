@@ -1,10 +1,13 @@
 // What programs see when parts of a cluster of Ceph, a metadata server or a program that has the store die, or a pool
 // is full.  Most cases take half a minute: RADOS gives as long to who had a lock and was killed.
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cerrno>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -14,6 +17,9 @@
 #include "oocarray/file.hpp"
 #include "oocarray/ooc_array.hpp"
 #include "oocarray/store.hpp"
+#include "storage/rados/possession.hpp"
+#include "storage/rados/rados_url.hpp"
+#include "support/faulty_proxy.hpp"
 #include "support/random_seed.hpp"
 #include "support/run_command.hpp"
 #include "support/server_process.hpp"
@@ -63,7 +69,116 @@ class killed_osd {
   const int osd_;
 };
 
+/// The case "[.told]" of this program in a process of its own, which can use RADOS as no child of a fork can.
+class other_program {
+ public:
+  explicit other_program(const std::string& url) {
+    int both[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, both) == 0);
+    child_ = ::fork();
+    if (child_ == 0) {
+      ::setenv("OOC_TEST_URL", url.c_str(), 1);
+      ::setenv("OOC_TEST_SOCKET", std::to_string(both[1]).c_str(), 1);
+      ::close(both[0]);
+      ::execl("/proc/self/exe", ::program_invocation_short_name, "[.told]", nullptr);
+      ::_exit(127);
+    }
+    ::close(both[1]);
+    socket_ = both[0];
+  }
+  ~other_program() {
+    ::kill(child_, SIGKILL);
+    ::waitpid(child_, nullptr, 0);
+    ::close(socket_);
+  }
+  other_program(const other_program&) = delete;
+  other_program& operator=(const other_program&) = delete;
+
+  std::string said() const {
+    std::string text(4096, '\0');
+    const ssize_t n = ::read(socket_, text.data(), text.size());
+    text.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+    return text;
+  }
+  void go_on() const { REQUIRE(::write(socket_, "g", 1) == 1); }
+  void send(int signal) const { REQUIRE(::kill(child_, signal) == 0); }
+
+ private:
+  pid_t child_ = -1;
+  int socket_ = -1;
+};
+
 }  // namespace
+
+TEST_CASE("a program that opens a store, claims an array and stores what it has changed, each when it is told to",
+          "[.told]") {
+  const int socket = std::stoi(std::getenv("OOC_TEST_SOCKET"));
+  const auto say = [&](const std::string& what) { REQUIRE(::write(socket, what.data(), what.size()) > 0); };
+  const auto wait = [&] {
+    char c = 0;
+    if (::read(socket, &c, 1) != 1) ::_exit(1);
+  };
+  runtime rt({.memory = 8_MiB});
+  const store s = store::open(std::getenv("OOC_TEST_URL"));
+  say("opened");
+  wait();
+  ooc_array<int, 1> a(rt, s, "a", open);
+  for (int& v : a) v = 2;
+  say("claimed");
+  wait();
+  try {
+    a.writeback();
+    say("stored");
+  } catch (const error& e) {
+    say((e.code() == std::error_code(ESHUTDOWN, std::generic_category()) ? "shut out: " : "") + std::string(e.what()));
+  }
+  ::_exit(0);
+}
+
+TEST_CASE("a program that was lost while it held nothing is shut out when it is lost with what it has claimed since") {
+  const std::string url = url_of("idle");
+  testing::temporary_folder folder;
+  testing::server_process metad(std::getenv("OOC_METAD"),
+                                {"--folder", (folder / "m").string(), "--database", url, "--grace", "2"},
+                                folder / "log");
+  runtime rt({.memory = 8_MiB});
+  const auto pool = storage::rados_pool::connect(storage::parse_rados_url(url.substr(url.find(':') + 1)).where);
+  REQUIRE(testing::soon([&] { return !storage::find_rados_server(*pool).empty(); }));
+  {
+    ooc_array<int, 1> a(rt, store::open(url), "a", create, {100'000});
+    for (int& v : a) v = 1;
+  }
+  const auto has_client = [&] {
+    bool any = false;
+    pool->for_each_object([&](const std::string& name) { return !(any = name.starts_with("oocarray-client.")); });
+    return any;
+  };
+  REQUIRE(testing::soon([&] { return !has_client(); }));  // ours has gone
+  testing::faulty_proxy network(metad.address());
+  pool->put("oocarray-server", network.address() + "\n");
+  const other_program other(url);
+  REQUIRE(other.said() == "opened");
+  REQUIRE(has_client());
+  network.cut_off();
+  REQUIRE(testing::soon([&] { return !has_client(); }));
+  network.restore();
+  other.go_on();
+  REQUIRE(other.said() == "claimed");
+  other.send(SIGSTOP);
+  network.cut_off();
+  pool->put("oocarray-server", metad.address() + "\n");
+  ooc_array<int, 1> a(rt, store::open(url), "a", open, {.wait_for_writer = 60s});
+  for (int& v : a) v = 3;
+  a.writeback();
+  other.send(SIGCONT);
+  other.go_on();
+  const std::string said = other.said();
+  INFO(said);
+  CHECK(said.starts_with("shut out: "));
+  a.invalidate();
+  const auto& seen = a;
+  CHECK(std::all_of(seen.begin(), seen.end(), [](int v) { return v == 3; }));
+}
 
 TEST_CASE("an OSD that is killed while an array is swept costs time, and no element") {
   const std::uint64_t seed = testing::random_seed("killed_osd");

@@ -14,13 +14,17 @@
 #include "oocarray/store.hpp"
 #include "storage/base/in_flight.hpp"
 #include "storage/rados/file_object.hpp"
+#include "storage/rados/possession.hpp"
 #include "storage/rados/rados_node.hpp"
 #include "storage/rados/rados_pool.hpp"
+#include "storage/rados/rados_url.hpp"
 #include "storage/store/store_check.hpp"
+#include "support/faulty_proxy.hpp"
 #include "support/modelled_file.hpp"
 #include "support/random_seed.hpp"
 #include "support/run_command.hpp"
 #include "support/server_process.hpp"
+#include "support/soon.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace ooc;
@@ -257,4 +261,33 @@ TEST_CASE("through a metadata server several programs have a store in RADOS") {
   CHECK(metad.stop() == 0);
   // Nobody has it now.
   CHECK(store::open(url).exists("x/f"));
+}
+
+TEST_CASE("a program that its server has forgotten while it held nothing says where it is when it connects again") {
+  const std::string url = url_of("forgotten");
+  testing::temporary_folder folder;
+  testing::server_process metad(std::getenv("OOC_METAD"),
+                                {"--folder", (folder / "m").string(), "--database", url, "--grace", "1"},
+                                folder / "log");
+  const auto pool = storage::rados_pool::connect(storage::parse_rados_url(url.substr(url.find(':') + 1)).where);
+  REQUIRE(testing::soon([&] { return !storage::find_rados_server(*pool).empty(); }));
+  testing::faulty_proxy network(metad.address());
+  pool->put("oocarray-server", network.address() + "\n");
+  auto s = store::open(url);
+  const auto addresses = [&] {
+    std::vector<std::string> names, all;
+    pool->for_each_object([&](const std::string& name) {
+      if (name.starts_with("oocarray-client.")) names.push_back(name);
+      return true;
+    });
+    for (const std::string& name : names) all.push_back(pool->get(name).value_or(""));
+    return all;
+  };
+  const auto ours = addresses();
+  CHECK(ours.size() == 1);
+  network.cut_off();
+  REQUIRE(testing::soon([&] { return addresses().empty(); }));
+  network.restore();
+  s.mkdir("x");
+  CHECK(addresses() == ours);
 }

@@ -20,6 +20,16 @@ constexpr auto quick = 2s;  // for calls that nobody should wait for long
 // With a server that is gone: how long, and how often, it is asked all the same.
 constexpr std::chrono::milliseconds probe_time = 500ms, probe_pause = 1s;
 
+/// Of what connecting needs of others: where that fails, another attempt to connect may do.
+template <class Call>
+auto for_connection(const Call& call) {
+  try {
+    return call();
+  } catch (const io_error& e) {
+    throw wire::connection_error(e.code(), e.what());
+  }
+}
+
 }  // namespace
 
 /// A question, which is asked until it is answered or the time is up.
@@ -141,14 +151,6 @@ std::string metadata_client::exchange(question& q) {
   }
 }
 
-std::string metadata_client::found_address() const {
-  try {
-    return options_.lookup();
-  } catch (const io_error& e) {
-    throw wire::connection_error(e.code(), e.what());
-  }
-}
-
 void metadata_client::connect_once(deadline_point deadline) {
   wire::hello_info me;
   me.client = options_.client.id;
@@ -159,8 +161,15 @@ void metadata_client::connect_once(deadline_point deadline) {
   me.store_uuid = store_uuid_;
   me.name = options_.client.name;
   me.frames = options_.client.frames;
-  if (options_.lookup) connection_.set_address(found_address());
+  if (options_.lookup) connection_.set_address(for_connection(options_.lookup));
   connection_.connect(me, options_.client.key, deadline);
+  // Not earlier: where the server has taken this client for lost, it may still be about to forget it.
+  if (options_.introduce) try {
+      for_connection(options_.introduce);
+    } catch (...) {
+      connection_.close();
+      throw;
+    }
   store_uuid_ = connection_.server().store_uuid;
   restored_ = false;
   restore_leases(deadline);

@@ -45,7 +45,6 @@ class metadata_client : public std::enable_shared_from_this<metadata_client> {
 
   std::string exchange(question& q);
   void heard() OOC_REQUIRES(mutex_);
-  std::string found_address() const;
   void connect_once(deadline_point deadline) OOC_REQUIRES(mutex_);
   wire::call_reply ask_now(const wire::sent_call& c, deadline_point deadline) OOC_REQUIRES(mutex_);
   void restore_leases(deadline_point deadline) OOC_REQUIRES(mutex_);

@@ -39,6 +39,9 @@ struct remote_metadata_options {
   /// Where another server may take its place: the address of who serves now, asked before each connection.  May throw
   /// io_error where that cannot be known now.
   std::function<std::string()> lookup;
+  /// Called on each connection, when the server knows of it and before it is asked for anything: for what others must
+  /// know of a client that may hold something.  May throw io_error where that cannot be done now.
+  std::function<void()> introduce;
   std::string store_uuid;  ///< empty: whatever store it serves
   client_identity client;
   std::chrono::milliseconds deadline{30'000};  ///< of every call

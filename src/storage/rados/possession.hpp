@@ -84,7 +84,7 @@ class rados_possession {
   bool taken_ = false;
 };
 
-/// Before a client of a server first touches the store.
+/// By a client of a server, on each connection to it: before it gets anything for whose sake it may be shut out.
 void introduce_client(const rados_pool& pool, const std::string& number);
 
 /// The number of gateways through which alone the store is reached; 0: programs reach it themselves.

@@ -76,7 +76,8 @@ std::shared_ptr<store_core> open_beside_others(const std::shared_ptr<rados_pool>
     return addresses.front();
   };
   m.address = m.lookup();
-  introduce_client(*pool, uuid_text(m.client.id));
+  // On each connection: what the server has lost while it held nothing is not known any more.
+  m.introduce = [pool, number = uuid_text(m.client.id)] { introduce_client(*pool, number); };
   auto metadata = std::make_shared<remote_metadata>(m);
   // From before this process was introduced the server may have had gateways, and not shut it out.
   const cluster_info cluster = metadata->cluster();
