@@ -75,6 +75,32 @@ TEST_CASE("what all ranks have written is committed in one step, and taken back 
   g->barrier("all have looked");
 }
 
+TEST_CASE("what one rank alone writes after a roll back, or an opening, is taken back by the next opening") {
+  const group_ptr g = all_ranks();
+  runtime rt(small());
+  {
+    matrix a(rt, common_store(), "commits/a", create, {100, columns}, with(g));
+    write_part(a, 1);
+    commit({&a});
+  }
+  for (const bool rolled_back : {true, false}) {
+    matrix a(rt, common_store(), "commits/a", open, {.group = g});
+    write_part(a, 2);
+    a.writeback();
+    if (rolled_back)
+      a.roll_back();
+    else
+      a.close();
+    if (!rolled_back) a = matrix(rt, common_store(), "commits/a", open, {.group = g});
+    if (g->rank() == g->size() - 1) write_part(a, 3);
+    a.writeback();
+    a.close();
+    matrix next(rt, common_store(), "commits/a", open, {.group = g});
+    CHECK(holds(next, 1));
+    g->barrier("all have looked");
+  }
+}
+
 TEST_CASE("ranks that commit different arrays are told so, and nothing is committed") {
   const group_ptr g = all_ranks();
   runtime rt(small());

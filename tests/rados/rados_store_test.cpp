@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
 #include <cstdlib>
@@ -160,6 +161,43 @@ TEST_CASE("a reader of an array with commits in RADOS sees one commit, and the n
   ooc_array<int, 1> again(rt, s, "a", ooc::open);  // what was not committed is taken back
   CHECK(again[7] == 2);
   CHECK(again[2'999'999] == 3);
+}
+
+TEST_CASE(
+    "what one rank writes in RADOS after another has rolled back, or opened the array anew, is taken back as well") {
+  const bool opened_anew = GENERATE(false, true);
+  CAPTURE(opened_anew);
+  storage::rados_location where;
+  where.pool = "ooc";
+  where.name_space = "ranks-" + std::to_string(::getpid()) + (opened_anew ? "-anew" : "");
+  const auto rank = [&] { return storage::make_rados_node(storage::rados_pool::connect(where)); };
+  const auto shape = [](std::uint64_t commit, std::uint64_t generation) {
+    auto s = std::make_shared<storage::file_shape>(*testing::make_shape(77, {0, 1, 65536}, 9'000'003));
+    s->commits = true;
+    s->commit = commit;
+    s->generation = generation;
+    return s;
+  };
+  const auto write = [](storage::io_service& n, const storage::shape_ptr& s, std::uint64_t at, std::byte value) {
+    const testing::bytes b(5'000'000, value);
+    REQUIRE_FALSE(testing::write(n, s, 0, request::contiguous(at, b.size()), b.data()));
+  };
+  const auto first = rank(), second = rank();
+  REQUIRE_FALSE(testing::create(*first, shape(0, 1)));
+  write(*first, shape(0, 1), 0, std::byte{1});
+  write(*second, shape(0, 1), 4'000'003, std::byte{1});
+  REQUIRE_FALSE(testing::prepare(*first, shape(0, 1)));
+  for (const auto& one : {first, second}) write(*one, shape(1, 1), 0, std::byte{2});
+  const auto now = shape(1, opened_anew ? 2 : 1);
+  REQUIRE_FALSE(testing::roll_back(*first, now));
+  if (!opened_anew) second->forget();
+  write(*second, now, 4'000'003, std::byte{3});
+
+  const auto next = rank();
+  REQUIRE_FALSE(testing::roll_back(*next, shape(1, 3)));
+  testing::bytes seen(9'000'003);
+  REQUIRE_FALSE(testing::read(*next, shape(1, 3), 0, request::contiguous(0, seen.size()), seen.data()));
+  CHECK(std::count(seen.begin(), seen.end(), std::byte{1}) == std::ssize(seen));
 }
 
 TEST_CASE("the bytes of a store may be in an erasure coded pool") {

@@ -114,6 +114,7 @@ void roll_back_array(shared_array& a) {
   change_file(a, call, committed.array.extents, extents_change::all_blocks, [&] {
     return storage::roll_back(*file.store(), {file.entry(), file.striped()});
   });
+  file.striped()->forget();  // by rank 0 alone
 }
 
 std::optional<commit_info> last_commit_of(const shared_array& a) {

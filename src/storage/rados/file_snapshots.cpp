@@ -27,12 +27,12 @@ std::uint64_t snapshot_of(const file_object& o, std::uint64_t number) {
 std::shared_ptr<rados_pool> file_snapshots::cached(const file_shape& f) const {
   const lock_guard lock(mutex_);
   const auto found = views_.find({f.id, f.at_commit});
-  return found != views_.end() && found->second.commit == f.commit ? found->second.objects : nullptr;
+  return found != views_.end() && found->second.is_of(f) ? found->second.objects : nullptr;
 }
 
 std::shared_ptr<rados_pool> file_snapshots::remember(const file_shape& f, std::shared_ptr<rados_pool> objects) {
   const lock_guard lock(mutex_);
-  views_[{f.id, f.at_commit}] = {f.commit, objects};
+  views_[{f.id, f.at_commit}] = {f.commit, f.at_commit ? 0 : f.generation, objects};
   return objects;
 }
 
@@ -40,6 +40,11 @@ void file_snapshots::forget(file_id id) {
   const lock_guard lock(mutex_);
   views_.erase({id, false});
   views_.erase({id, true});
+}
+
+void file_snapshots::forget_writers() {
+  const lock_guard lock(mutex_);
+  std::erase_if(views_, [](const auto& v) { return !v.first.second; });
 }
 
 file_object file_snapshots::find(const file_shape& f) const {

@@ -5,8 +5,10 @@
 //     not decided:             `next` is dropped; where something was written since the last commit, every object goes
 //                              back to its snapshot
 //
-// Only the writer of the file, of which there is one (its ranks make the same change), changes its object.  Who reads a
-// commit looks at it again after each read: a snapshot is dropped after the object has ceased to name it.
+// Only the writer of the file, of which there is one (its ranks make the same change), changes its object.  Each of its
+// ranks says, before its first write after a commit or a roll back, that something is written since: so a rank forgets
+// what it knows when another one has rolled back (forget_writers), and in each opening (the generation) it begins anew.
+// Who reads a commit looks at the object again after each read: a snapshot is dropped after it has ceased to be named.
 //
 // All calls wait, but for cached().  Threads: any.
 #pragma once
@@ -39,12 +41,19 @@ class file_snapshots {
   void prepare(const file_shape& f);
   void roll_back(const file_shape& f);
   void forget(file_id id);
+  /// What writers know: another rank has rolled back.
+  void forget_writers();
 
  private:
   using of_file = std::pair<file_id, bool>;  ///< true: at_commit
   struct view {
     std::uint64_t commit = 0;
+    std::uint64_t generation = 0;  ///< in which opening; 0: of who reads
     std::shared_ptr<rados_pool> objects;
+
+    bool is_of(const file_shape& f) const noexcept {
+      return commit == f.commit && (f.at_commit || generation == f.generation);
+    }
   };
 
   file_object find(const file_shape& f) const;

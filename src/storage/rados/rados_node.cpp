@@ -27,6 +27,7 @@ class node_in_pool final : public rados_node {
   io_stats stats() const override { return state_->own.snapshot(); }
   std::uint64_t staging_bytes() const override { return 0; }
   std::optional<node_space> space() const override { return state_->pool->space(); }
+  void forget() override { snapshots_->forget_writers(); }
 
   void answer(node_call call, completion done) override {
     switch (call.kind) {

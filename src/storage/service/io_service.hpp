@@ -209,7 +209,8 @@ class io_service {
   /// Acknowledged writes are where other programs look for them.  It is nothing to nodes whose bytes lie as they are
   /// written; one that packs them does it now.
   virtual void flush(completion done) { done({}); }
-  /// What the node has read and keeps is read again.  Nobody but a node that keeps what others may write does anything.
+  /// What the node has read and keeps is read again: another program, or another rank of this one, may have changed
+  /// it.  Nobody but a node that keeps what others may write does anything.
   virtual void forget() {}
   /// Of a file with commits (file_shape::commits): what was written after commit `file->commit` becomes durable, so
   /// that it is the next one as soon as the metadata say so, and else is forgotten.  No write may be under way.  It

@@ -302,7 +302,7 @@ failure striped_file::flush() const {
 }
 
 void striped_file::forget() const {
-  for (const std::uint32_t i : stripe_indexes_with_bytes(*shape_)) node(i).forget();
+  for (const std::uint32_t i : every_stripe_index(*shape_)) node(i).forget();
 }
 
 failure striped_file::ask(std::vector<std::uint32_t> stripe_indexes, node_call call) const {
