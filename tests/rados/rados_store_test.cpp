@@ -237,6 +237,31 @@ TEST_CASE("a file whose objects are gone is said to be, by name") {
                     Catch::Contains("'f'") && Catch::Contains("the object that says what there is of it is missing"));
 }
 
+TEST_CASE("what was written after a file had been removed, or past its end, goes with the orphans") {
+  const std::string url = url_of("late");
+  auto s = store::open(url);
+  const auto pool = storage::rados_pool::connect(storage::parse_rados_url(url.substr(url.find(':') + 1)).where);
+  std::vector<storage::file_id> ids;
+  for (const char* name : {"f", "g"}) {
+    file::create(s, name).write(numbers(5'000'000));
+    ids.push_back(s.core()->metadata().lookup(name).id);
+  }
+  const auto remove = [&](const char* name) {
+    s.remove(name);
+    s.core()->removals().finish();
+  };
+  remove("f");
+  pool->put(storage::object_name(ids[0], 1), "late");
+  pool->put(storage::object_name(ids[1], 7), "past the end");
+  remove("g");
+  const auto verified = [&] { return storage::check_store(*s.core(), "", [](std::uint64_t, std::uint64_t) {}); };
+  const auto found = verified();
+  CHECK(found.orphans.size() == 2);
+  storage::remove_orphans(*s.core(), found.orphans);
+  CHECK(verified().problems.empty());
+  CHECK(objects_of(url).empty());
+}
+
 TEST_CASE("what cannot be in RADOS is refused, and what is not there is said") {
   CHECK_THROWS_WITH(store::open("rados:no-such-pool/x"), Catch::Contains("ceph osd pool create no-such-pool"));
   CHECK_THROWS_WITH(store::open(url_of("none"), {.create = false}), Catch::Contains("`ooc init` makes one"));

@@ -186,15 +186,30 @@ class upkeep {
 
   failure remove() const {
     file_object now;
-    if (const int rc = find(now); rc < 0) return failed(rc);
+    // Nobody knows the file: it was found by its objects, of which some may have been written after it had gone.
+    const bool by_names = file_.striping.nn == 0;
+    if (const int rc = find(now); rc < 0 && !(by_names && rc == -ENOENT)) return failed(rc);
     snapshots_.forget(file_.id);
-    if (const failure f = clear(pool_, now, 0, now.size)) return f;
+    if (const failure f = by_names ? remove_by_names() : clear(pool_, now, 0, now.size)) return f;
     if (now.commits)
       for (const std::uint64_t kept : {now.commits->snapshot, now.commits->next})
         if (kept != 0) pool_.drop_snapshot(kept);
     return wait_for_all(1, [&](std::uint64_t, const rados_pool::end& ended) {
       pool_.write(
           object_name(file_.id), 0, what(), [this](rados_write_op_t op) { calls_.write_op_remove(op); }, ended);
+    });
+  }
+
+  /// All but the object that says what there is of the file.
+  failure remove_by_names() const {
+    std::vector<std::string> names;
+    pool_.for_each_object([&](const std::string& name) {
+      if (file_of(name) == file_.id && name != object_name(file_.id)) names.push_back(name);
+      return true;
+    });
+    return wait_for_all(names.size(), [&](std::uint64_t i, const rados_pool::end& ended) {
+      pool_.write(
+          names[i], 0, what(), [this](rados_write_op_t op) { calls_.write_op_remove(op); }, ended);
     });
   }
 

@@ -187,7 +187,8 @@ class io_service {
             .lost = true},
            std::move(done));
   }
-  /// Removes the stripe object of the file with this id; only id, name and capability of `file` count.
+  /// Removes the stripe object of the file with this id; only id, name and capability of `file` count.  Without a
+  /// striping (nn is 0) nobody knows the file but by list(), and the node looks for all that there is of it.
   void remove(shape_ptr file, completion done) { answer({io_kind::remove, std::move(file)}, std::move(done)); }
   /// The stripe object's generation becomes `file->generation`, durably; it must be that or the one before.
   /// errc::corrupt where it is less (an old copy of the stripe object was put back), errc::conflict where it
