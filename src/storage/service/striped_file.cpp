@@ -264,6 +264,7 @@ void striped_file::write(request_ptr r, const std::byte* memory, completion done
 }
 
 void striped_file::write_here(request_ptr r, const std::byte* memory, completion done) const {
+  if (unpacked_) return done(unpacked_->refused_write());
   if (const failure f = past_end(*r, *shape_, "writing")) return done(f);
   if (const auto only = only_stripe_index_of(*r, shape_->striping))
     return node(*only).write(shape_, *only, std::move(r), memory, std::move(done));

@@ -36,7 +36,8 @@ class striped_file {
   /// `all` are the I/O nodes of the store in order; the file uses `shape->striping.nn` of them.
   /// `client`: a number that other clients do not have, see first_of_client().  `find`: what cannot be read is looked
   /// for elsewhere, once, as the file may have been moved (metadata call take_over); empty: it never is.
-  /// `unpacked`: what is read of a packed file; null: the bytes of its stripe objects.  All else is of those.
+  /// `unpacked`: what is read of a packed file, which is not written; null: the bytes of its stripe objects.  All else
+  /// is of those.
   striped_file(shape_ptr shape, nodes all, std::uint64_t client = 0, finder find = {},
                std::shared_ptr<unpacked_file> unpacked = {});
 

@@ -9,14 +9,12 @@
 
 namespace ooc::storage {
 
-void require_unpacked(const entry& e, std::string name) {
-  if (e.codec.empty()) return;
-  if (name.empty()) name = "'" + e.path + "'";
-  refuse(EROFS, name + " is packed (" + e.codec +
-                    "): open it for reading, or make it one to be written, with store::unpack() or `ooc unpack`");
-}
-
 namespace {
+
+std::string why_not_written(const entry& e, const std::string& name) {
+  return name + " is packed (" + e.codec +
+         "): open it for reading, or make it one to be written, with store::unpack() or `ooc unpack`";
+}
 
 shape_ptr unpacked_shape(const entry& e) {
   auto s = std::make_shared<file_shape>();
@@ -29,6 +27,12 @@ shape_ptr unpacked_shape(const entry& e) {
 
 }  // namespace
 
+void require_unpacked(const entry& e, std::string name) {
+  if (e.codec.empty()) return;
+  if (name.empty()) name = "'" + e.path + "'";
+  refuse(EROFS, why_not_written(e, name));
+}
+
 unpacked_file::unpacked_file(entry e, std::shared_ptr<const striped_file> packed, unpacked_node_maker make)
     : entry_(std::move(e)), shape_(unpacked_shape(entry_)), packed_(std::move(packed)), make_(std::move(make)) {}
 
@@ -36,6 +40,10 @@ std::shared_ptr<io_service> unpacked_file::node(std::uint64_t budget) {
   const lock_guard lock(mutex_);
   if (!node_) node_ = make_(entry_, packed_, budget);
   return node_;
+}
+
+failure unpacked_file::refused_write() const {
+  return {{EROFS, std::generic_category()}, why_not_written(entry_, "'" + entry_.path + "'")};
 }
 
 std::uint64_t unpacked_file::memory(std::uint64_t budget) { return node(budget)->staging_bytes(); }

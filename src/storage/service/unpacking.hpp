@@ -30,6 +30,8 @@ class unpacked_file {
 
   /// As striped_file::read().
   void read(request_ptr r, std::byte* memory, completion done);
+  /// What who writes to it is told: also who has had it open for writing since before it was packed.
+  failure refused_write() const;
   /// Bytes of memory that it holds while it is open: of so many, where it has not been read yet.  Throws as the
   /// unpacked_node_maker, as reading fails then.
   std::uint64_t memory(std::uint64_t budget);

@@ -104,12 +104,12 @@ void packed_round(Engine& g, const store& s, runtime& rt) {
 
 /// A packed array of numbers that become shorter, and its numbers.
 struct packed_numbers {
-  test_store where{store_kind::in_memory};
+  test_store where;
   store s = where.handle();
   runtime rt{memory(where.staging() + 8_MiB)};
   static constexpr std::size_t elements = 100'000;
 
-  explicit packed_numbers(bool packed = true) {
+  explicit packed_numbers(bool packed = true, store_kind kind = store_kind::in_memory) : where(kind) {
     {
       ooc_array<double, 1> a(rt, s, "a", create, {elements}, options());
       for (std::size_t i = 0; i < elements; ++i) a[i] = value(i);
@@ -190,6 +190,34 @@ TEST_CASE("an array that somebody writes is not packed") {
   packed_numbers t(false);
   const ooc_array<double, 1> a(t.rt, t.s, "a", ooc::open, t.options());
   CHECK_THAT(refusal_of(errc::busy, [&] { t.s.pack("a"); }), Contains("'a' is open for writing"));
+}
+
+TEST_CASE(
+    "who has the file of an array open for writing is refused from when it is packed, and changes nothing there") {
+  const bool while_packing = GENERATE(false, true);
+  CAPTURE(while_packing);
+  packed_numbers t(false, store_kind::local);
+  const std::vector<std::byte> all = bytes_of(t.s, "a"), other(4096, std::byte{7});
+  file f = file::open(t.s, "a", file_access::read_write);
+  std::string refusal;
+  const auto write = [&] {
+    try {
+      f.write_at(0, other);
+    } catch (const error& e) {
+      CHECK(e.code() == std::errc::read_only_file_system);
+      refusal = e.what();
+    }
+  };
+  std::thread writer;  // it waits for the end of the packing
+  t.s.pack("a", {.codec = "gzip", .chunk = 16_KiB, .step = [&](std::uint64_t) {
+                   if (while_packing && !writer.joinable()) writer = std::thread(write);
+                 }});
+  if (while_packing)
+    writer.join();
+  else
+    write();
+  CHECK_THAT(refusal, Contains("'a' is packed (") && Contains("`ooc unpack`"));
+  CHECK(bytes_of(t.s, "a") == all);
 }
 
 TEST_CASE("what packing makes no shorter stays as it is") {
