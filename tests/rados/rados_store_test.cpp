@@ -7,7 +7,10 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <span>
+#include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "oocarray/file.hpp"
@@ -260,6 +263,55 @@ TEST_CASE("what was written after a file had been removed, or past its end, goes
   storage::remove_orphans(*s.core(), found.orphans);
   CHECK(verified().problems.empty());
   CHECK(objects_of(url).empty());
+}
+
+TEST_CASE("what is written to the file of an array in RADOS while it is packed, or later, is refused, and not lost") {
+  const auto when = GENERATE(as<std::string>{}, "while it is packed", "then", "after it was not");
+  CAPTURE(when);
+  const std::string url = url_of("packed-" + std::to_string(when.size()));
+  auto s = store::open(url);
+  runtime rt({.memory = 64_MiB});
+  constexpr std::size_t n = 3'000'000;
+  {
+    ooc_array<int, 1> a(rt, s, "a", create, {n});
+    for (std::size_t i = 0; i < n; ++i) a[i] = static_cast<int>(i / 100);
+  }
+  auto f = file::open(s, "a", file_access::read_write);
+  const auto seven = std::vector<int>(1000, 7);
+  std::error_code refused;
+  const auto write = [&] {
+    try {
+      f.write_at(0, std::as_bytes(std::span(seven)));
+    } catch (const error& e) {
+      refused = e.code();
+    }
+  };
+  std::thread writer;  // it waits for the end of the packing
+  const auto step = [&](std::uint64_t) {
+    if (when == "while it is packed" && !writer.joinable()) writer = std::thread(write);
+    if (when == "after it was not") throw std::runtime_error("given up");
+  };
+  try {
+    s.pack("a", {.codec = "gzip", .step = step});
+  } catch (const std::runtime_error&) {
+  }
+  if (writer.joinable())
+    writer.join();
+  else
+    write();
+  const bool packed = when != "after it was not";
+  CHECK(refused == (packed ? std::make_error_code(std::errc::read_only_file_system) : std::error_code()));
+  s.core()->removals().finish();
+  {
+    const ooc_array<int, 1> a(rt, s, "a", open_read_only);
+    for (std::size_t i = 0; i < n; ++i)
+      if (const int wanted = !packed && i < seven.size() ? 7 : static_cast<int>(i / 100); a[i] != wanted)
+        FAIL("element " << i << " is " << a[i]);
+  }
+  // What went to the objects that it had before.
+  const auto verified = [&] { return storage::check_store(*s.core(), "", [](std::uint64_t, std::uint64_t) {}); };
+  storage::remove_orphans(*s.core(), verified().orphans);
+  CHECK(verified().clean());
 }
 
 TEST_CASE("what cannot be in RADOS is refused, and what is not there is said") {

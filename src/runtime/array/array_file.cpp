@@ -68,6 +68,9 @@ void array_file::create(const array_request& r, const array_plan& plan) {
     if (r.options.temporary) {
       opened_ = core.make(path_, f);
       temporary_ = true;
+      storage::entry mine = opened_.meta;
+      mine.claim = {mine.generation, true};  // nobody else knows it
+      opened_ = core.opened(std::move(mine));
       return;
     }
     opened_ = core.create(path_, f);

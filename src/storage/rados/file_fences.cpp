@@ -2,11 +2,13 @@
 
 #include <cerrno>
 #include <charconv>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "storage/rados/file_object.hpp"
+#include "storage/rados/object_attributes.hpp"
 #include "storage/rados/object_transfer.hpp"
 
 namespace ooc::storage {
@@ -34,31 +36,12 @@ bool parse(std::string_view text, file_fence& f) {
   return at == end;
 }
 
-/// Of one read: the attributes of an object.
-struct attributes {
-  explicit attributes(const librados& c) : calls(c) {}
-  ~attributes() {
-    if (all != nullptr) calls.getxattrs_end(all);
-  }
-  attributes(const attributes&) = delete;
-  attributes& operator=(const attributes&) = delete;
-
-  /// 0, or a negative errno.
-  int find(file_fence& f) {
-    for (;;) {
-      const char* name = nullptr;
-      const char* value = nullptr;
-      std::size_t bytes = 0;
-      if (const int rc = calls.getxattrs_next(all, &name, &value, &bytes); rc < 0) return rc;
-      if (name == nullptr) return 0;  // no array has ever been opened for writing
-      if (std::string_view(name) == attribute) return parse({value, bytes}, f) ? 0 : -EBADMSG;
-    }
-  }
-
-  const librados& calls;
-  rados_xattrs_iter_t all = nullptr;
-  int result = 0;
-};
+/// 0, or a negative errno.
+int find_fence(object_attributes& of, file_fence& f) {
+  std::optional<std::string> text;
+  if (const int rc = of.find(attribute, text); rc < 0) return rc;
+  return !text || parse(*text, f) ? 0 : -EBADMSG;  // without one no array has ever been opened for writing
+}
 
 }  // namespace
 
@@ -77,14 +60,12 @@ void file_fences::enter(const shape_ptr& file, turn what, entered go) {
 }
 
 void file_fences::read(const shape_ptr& file) {
-  const auto a = std::make_shared<attributes>(pool_->calls());
+  const auto a = std::make_shared<object_attributes>(pool_->calls());
   pool_->read(
-      object_name(file->id), 0, described(io_kind::write, *file),
-      [a](rados_read_op_t op) { a->calls.read_op_getxattrs(op, &a->all, &a->result); },
+      object_name(file->id), 0, described(io_kind::write, *file), [a](rados_read_op_t op) { a->read_by(op); },
       [self = shared_from_this(), a, file](int rc) {
         file_fence found;
-        if (rc >= 0 && a->result < 0) rc = a->result;
-        if (rc >= 0) rc = a->find(found);
+        if (rc >= 0) rc = find_fence(*a, found);
         // A file that is being made, or has been removed: what is asked of it finds that out.
         const bool known = rc >= 0 || rc == -ENOENT;
         self->was_read(file->id, known ? failure{} : self->pool_->failed(rc, described(io_kind::write, *file)), found);

@@ -8,11 +8,14 @@
 #include <string_view>
 #include <utility>
 
+#include "storage/rados/object_attributes.hpp"
+
 namespace ooc::storage {
 
 namespace {
 
 constexpr std::size_t digits = 16;
+constexpr const char* writes_since_attribute = "oocarray.writes_since";
 
 std::string hexadecimal(std::uint64_t n) {
   std::array<char, digits + 1> text{};
@@ -70,23 +73,43 @@ bool parse(const std::string& text, file_object& f) {
   return true;
 }
 
+namespace {
+
+struct object_answer {
+  explicit object_answer(const librados& calls) : attributes(calls) {}
+
+  /// 0, or a negative errno.
+  int find(file_object& f) {
+    if (result < 0) return result;
+    if (!parse({bytes.data(), length}, f)) return -EBADMSG;
+    std::optional<std::string> since;
+    if (const int rc = attributes.find(writes_since_attribute, since); rc < 0) return rc;
+    if (!since) return 0;
+    const char* const end = since->data() + since->size();
+    const auto parsed = std::from_chars(since->data(), end, f.writes_since.emplace());
+    return parsed.ec == std::errc() && parsed.ptr == end ? 0 : -EBADMSG;
+  }
+
+  std::array<char, 256> bytes{};
+  std::size_t length = 0;
+  int result = 0;
+  object_attributes attributes;
+};
+
+}  // namespace
+
 void read_file_object(rados_pool& pool, file_id id, const std::string& what,
                       std::function<void(int, const file_object&)> found) {
-  struct answer {
-    std::array<char, 256> bytes{};
-    std::size_t length = 0;
-    int result = 0;
-  };
-  const auto a = std::make_shared<answer>();
+  const auto a = std::make_shared<object_answer>(pool.calls());
   pool.read(
       object_name(id), a->bytes.size(), what,
       [&calls = pool.calls(), a](rados_read_op_t op) {
         calls.read_op_read(op, 0, a->bytes.size(), a->bytes.data(), &a->length, &a->result);
+        a->attributes.read_by(op);
       },
       [a, found = std::move(found)](int rc) {
         file_object f;
-        if (rc >= 0 && a->result < 0) rc = a->result;
-        if (rc >= 0) rc = parse({a->bytes.data(), a->length}, f) ? 0 : -EBADMSG;
+        if (rc >= 0) rc = a->find(f);
         found(rc, f);
       });
 }
@@ -95,9 +118,12 @@ void write_file_object(rados_pool& pool, file_id id, const file_object& f, bool 
                        rados_pool::end ended) {
   pool.write(
       object_name(id), 0, what,
-      [&calls = pool.calls(), text = text_of(f), fresh](rados_write_op_t op) {
+      [&calls = pool.calls(), text = text_of(f), since = f.writes_since, fresh](rados_write_op_t op) {
         if (fresh) calls.write_op_create(op, LIBRADOS_CREATE_EXCLUSIVE, nullptr);
         calls.write_op_write_full(op, text.data(), text.size());
+        if (!since) return;
+        const std::string value = std::to_string(*since);
+        calls.write_op_setxattr(op, writes_since_attribute, value.data(), value.size());
       },
       std::move(ended));
 }

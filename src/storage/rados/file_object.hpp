@@ -26,6 +26,9 @@ struct file_object {
   std::uint64_t object = 0;  ///< bytes of each of its objects
   std::uint64_t cuts = 0;    ///< as file_shape::cuts
   std::optional<commit_snapshots> commits{};
+  /// Writes of who has looked the file up before this generation do not count: it was about to be given other objects
+  /// then.  An attribute of the object, which earlier releases ignore; nothing: there is none.
+  std::optional<std::uint64_t> writes_since{};
 
   std::uint64_t objects() const { return (size + object - 1) / object; }
 };
@@ -36,6 +39,7 @@ std::string object_name(file_id id, std::uint64_t number);
 /// The file that an object of such a name is of; 0 where it is none of a file.
 file_id file_of(const std::string& object_name);
 
+/// All but the attribute.
 std::string text_of(const file_object& f);
 /// False where the text is none of text_of().
 bool parse(const std::string& text, file_object& f);

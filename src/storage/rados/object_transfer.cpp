@@ -143,17 +143,25 @@ class object_write : public std::enable_shared_from_this<object_write> {
   const completion done_;
 };
 
-/// After a write: bytes that were written where another program has cut the file off do not count.
-void check_for_cut(const rados_node_ptr& node, const shape_ptr& file, std::uint64_t end, const completion& done) {
+/// After a write: bytes do not count that were written where another program has cut the file off, or to objects that
+/// another is about to take away, as it gives the file others.
+void check_written(const rados_node_ptr& node, const shape_ptr& file, std::uint64_t end, const completion& done) {
   read_file_object(
       *node->pool, file->id, described(io_kind::write, *file), [node, file, end, done](int rc, const file_object& now) {
         if (rc < 0) return done(node->failed(io_kind::write, *file, rc));
-        if (now.cuts <= file->cuts && now.size >= end) return done({});
+        // Of arrays the ranks know more than their file's size.
+        const bool shorter = file->cuts != 0 && (now.cuts > file->cuts || now.size < end);
+        const bool moves = file->generation < now.writes_since.value_or(0);
+        if (!shorter && !moves) return done({});
         done({errc::cut_off, "pool '" + node->pool->where().pool + "' of RADOS: " + described(io_kind::write, *file) +
-                                 ": another program has made it shorter since this one asked for its "
-                                 "size"});
+                                 (shorter ? ": another program has made it shorter since this one asked for its size"
+                                          : ": the file has been given other objects, or is being given some, since "
+                                            "this program opened it: open it again")});
       });
 }
+
+/// Nobody cuts off or moves what somebody has claimed to write and knows no cuts of: arrays.
+bool may_be_lost(const file_shape& f) { return f.cuts != 0 || f.claim.since == 0; }
 
 /// After a read of objects that are not there: they were never written, or went with their file.
 void check_for_removal(const rados_node_ptr& node, const shape_ptr& file, const completion& done) {
@@ -224,8 +232,8 @@ void write_regions(const rados_node_ptr& node, const shape_ptr& file, const std:
   std::vector<object_runs> all = by_object(regions, object_bytes(file->striping.sf), 0);
   if (all.empty()) return done({});
   const auto when_written = [node, file, end = regions.back().node_end(), done = std::move(done)](const failure& f) {
-    if (f || file->cuts == 0) return done(f);  // of arrays the ranks know more than their file's size
-    check_for_cut(node, file, end, done);
+    if (f || !may_be_lost(*file)) return done(f);
+    check_written(node, file, end, done);
   };
   const auto counter = std::make_shared<completion_counter>(all.size(), when_written);
   for (object_runs& one : all) try {

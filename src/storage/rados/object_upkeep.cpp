@@ -32,7 +32,7 @@ class upkeep {
       case io_kind::create: return create();
       case io_kind::resize: return resize();
       case io_kind::remove: return remove();
-      case io_kind::advance: return look();
+      case io_kind::advance: return advance();
       case io_kind::verify: return verify();
       case io_kind::prepare: return snapshots_.prepare(file_), failure{};
       case io_kind::roll_back: return snapshots_.roll_back(file_), failure{};
@@ -96,10 +96,15 @@ class upkeep {
     return {};
   }
 
-  failure look() const {
+  /// Who opens it for writing finds that it is there; generations count for who is about to move it only.
+  failure advance() const {
     file_object now;
-    if (const int rc = find(now); rc < 0) return failed(rc);
-    return {};
+    int rc = find(now);
+    if (rc >= 0 && file_.cut) {
+      now.writes_since = file_.generation + 1;
+      rc = keep(now);
+    }
+    return rc < 0 ? failed(rc) : failure{};
   }
 
   failure resize() const {
@@ -112,6 +117,7 @@ class upkeep {
     file_object next = now;
     next.size = file_.size;
     if (file_.cut) next.cuts = file_.cuts;
+    if (file_.cut && next.writes_since) next.writes_since = 0;  // the move has come to nothing
     if (next.size >= now.size) {
       if (const failure f = require_room(next.size - now.size)) return f;
       // Who did not know yet that the file had been cut off may have written there since.

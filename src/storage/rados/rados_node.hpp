@@ -11,7 +11,8 @@
 //
 // No two programs whose claims of a file exclude each other reach this at a time: who lost his claim without knowing
 // has been shut out of the cluster (rados_pool::shut_out()).  So generations and claims of a file_shape do not count
-// here, but `cuts` do.  A gateway_node, which has others' requests carried out, looks at both before.
+// here, but `cuts` do, and generations where who has no claim writes to a file that is about to be moved.  A
+// gateway_node, which has others' requests carried out, looks at both before.
 //
 // Threads: any.
 #pragma once
