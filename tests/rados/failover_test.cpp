@@ -9,6 +9,7 @@
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstdlib>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -25,6 +26,7 @@
 #include "support/server_process.hpp"
 #include "support/soon.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/thread_group.hpp"
 
 using namespace ooc;
 using namespace std::chrono_literals;
@@ -72,13 +74,16 @@ class killed_osd {
 /// The case "[.told]" of this program in a process of its own, which can use RADOS as no child of a fork can.
 class other_program {
  public:
-  explicit other_program(const std::string& url) {
+  /// `rank`, `group`: one of two, and its socket to the other one (process_pair).
+  explicit other_program(const std::string& url, int rank = 0, int group = -1) {
     int both[2];
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, both) == 0);
     child_ = ::fork();
     if (child_ == 0) {
       ::setenv("OOC_TEST_URL", url.c_str(), 1);
       ::setenv("OOC_TEST_SOCKET", std::to_string(both[1]).c_str(), 1);
+      ::setenv("OOC_TEST_RANK", std::to_string(rank).c_str(), 1);
+      ::setenv("OOC_TEST_GROUP", std::to_string(group).c_str(), 1);
       ::close(both[0]);
       ::execl("/proc/self/exe", ::program_invocation_short_name, "[.told]", nullptr);
       ::_exit(127);
@@ -112,7 +117,8 @@ class other_program {
 
 TEST_CASE("a program that opens a store, claims an array and stores what it has changed, each when it is told to",
           "[.told]") {
-  const int socket = std::stoi(std::getenv("OOC_TEST_SOCKET"));
+  const auto number = [](const char* name) { return std::stoi(std::getenv(name)); };
+  const int socket = number("OOC_TEST_SOCKET"), group = number("OOC_TEST_GROUP");
   const auto say = [&](const std::string& what) { REQUIRE(::write(socket, what.data(), what.size()) > 0); };
   const auto wait = [&] {
     char c = 0;
@@ -122,7 +128,9 @@ TEST_CASE("a program that opens a store, claims an array and stores what it has 
   const store s = store::open(std::getenv("OOC_TEST_URL"));
   say("opened");
   wait();
-  ooc_array<int, 1> a(rt, s, "a", open);
+  array_options<int> how;
+  if (group >= 0) how.group = std::make_shared<testing::process_pair>(number("OOC_TEST_RANK"), group);
+  ooc_array<int, 1> a(rt, s, "a", open, how);
   for (int& v : a) v = 2;
   say("claimed");
   wait();
@@ -135,28 +143,50 @@ TEST_CASE("a program that opens a store, claims an array and stores what it has 
   ::_exit(0);
 }
 
-TEST_CASE("a program that was lost while it held nothing is shut out when it is lost with what it has claimed since") {
-  const std::string url = url_of("idle");
-  testing::temporary_folder folder;
-  testing::server_process metad(std::getenv("OOC_METAD"),
-                                {"--folder", (folder / "m").string(), "--database", url, "--grace", "2"},
-                                folder / "log");
-  runtime rt({.memory = 8_MiB});
-  const auto pool = storage::rados_pool::connect(storage::parse_rados_url(url.substr(url.find(':') + 1)).where);
-  REQUIRE(testing::soon([&] { return !storage::find_rados_server(*pool).empty(); }));
-  {
+namespace {
+
+/// A store with a metadata server that soon takes programs for lost, and an array of ones.
+struct quickly_lost {
+  explicit quickly_lost(const std::string& name) : url(url_of(name)) {
+    REQUIRE(testing::soon([&] { return !storage::find_rados_server(*pool).empty(); }));
     ooc_array<int, 1> a(rt, store::open(url), "a", create, {100'000});
     for (int& v : a) v = 1;
   }
+  /// Claims the array when that can be had, and stores other elements; then `late`, after which they must be there.
+  template <class F>
+  void take_over(F late) {
+    ooc_array<int, 1> a(rt, store::open(url), "a", open, {.wait_for_writer = 60s});
+    for (int& v : a) v = 3;
+    a.writeback();
+    late();
+    a.invalidate();
+    const auto& seen = a;
+    CHECK(std::all_of(seen.begin(), seen.end(), [](int v) { return v == 3; }));
+  }
+
+  testing::temporary_folder folder;
+  std::string url;
+  testing::server_process metad{std::getenv("OOC_METAD"),
+                                {"--folder", (folder / "m").string(), "--database", url, "--grace", "2"},
+                                folder / "log"};
+  runtime rt{{.memory = 8_MiB}};
+  std::shared_ptr<storage::rados_pool> pool =
+      storage::rados_pool::connect(storage::parse_rados_url(url.substr(url.find(':') + 1)).where);
+};
+
+}  // namespace
+
+TEST_CASE("a program that was lost while it held nothing is shut out when it is lost with what it has claimed since") {
+  quickly_lost there("idle");
   const auto has_client = [&] {
     bool any = false;
-    pool->for_each_object([&](const std::string& name) { return !(any = name.starts_with("oocarray-client.")); });
+    there.pool->for_each_object([&](const std::string& name) { return !(any = name.starts_with("oocarray-client.")); });
     return any;
   };
   REQUIRE(testing::soon([&] { return !has_client(); }));  // ours has gone
-  testing::faulty_proxy network(metad.address());
-  pool->put("oocarray-server", network.address() + "\n");
-  const other_program other(url);
+  testing::faulty_proxy network(there.metad.address());
+  there.pool->put("oocarray-server", network.address() + "\n");
+  const other_program other(there.url);
   REQUIRE(other.said() == "opened");
   REQUIRE(has_client());
   network.cut_off();
@@ -166,18 +196,28 @@ TEST_CASE("a program that was lost while it held nothing is shut out when it is 
   REQUIRE(other.said() == "claimed");
   other.send(SIGSTOP);
   network.cut_off();
-  pool->put("oocarray-server", metad.address() + "\n");
-  ooc_array<int, 1> a(rt, store::open(url), "a", open, {.wait_for_writer = 60s});
-  for (int& v : a) v = 3;
-  a.writeback();
-  other.send(SIGCONT);
-  other.go_on();
-  const std::string said = other.said();
-  INFO(said);
-  CHECK(said.starts_with("shut out: "));
-  a.invalidate();
-  const auto& seen = a;
-  CHECK(std::all_of(seen.begin(), seen.end(), [](int v) { return v == 3; }));
+  there.pool->put("oocarray-server", there.metad.address() + "\n");
+  there.take_over([&] {
+    other.send(SIGCONT);
+    other.go_on();
+    CHECK_THAT(other.said(), Catch::StartsWith("shut out: "));
+  });
+}
+
+TEST_CASE("ranks whose rank 0 was killed are shut out before another program may have their array") {
+  quickly_lost there("ranks");
+  int between[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, between) == 0);
+  const other_program first(there.url, 0, between[0]), second(there.url, 1, between[1]);
+  for (const auto* rank : {&first, &second}) REQUIRE(rank->said() == "opened");
+  for (const auto* rank : {&first, &second}) rank->go_on();
+  for (const auto* rank : {&first, &second}) REQUIRE(rank->said() == "claimed");
+  first.send(SIGKILL);
+  there.take_over([&] {
+    second.go_on();
+    CHECK_THAT(second.said(), Catch::StartsWith("shut out: "));
+  });
+  for (const int fd : between) ::close(fd);
 }
 
 TEST_CASE("an OSD that is killed while an array is swept costs time, and no element") {

@@ -1,5 +1,7 @@
-// A process group whose ranks are threads of this process.
+// Process groups whose ranks are threads of this process, or two processes.
 #pragma once
+
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <atomic>
@@ -101,6 +103,47 @@ class thread_group {
   std::vector<std::span<const std::span<const std::byte>>> sent_;
   std::barrier<> meeting_;
   std::atomic<std::uint64_t> exchanged_{0};
+};
+
+/// A rank, with a socket to the other one.  It tells and is told, and can neither reduce nor exchange.
+class process_pair final : public process_group {
+ public:
+  process_pair(int rank, int socket) : rank_(rank), socket_(socket) {}
+
+  int rank() const noexcept override { return rank_; }
+  int size() const noexcept override { return 2; }
+  void barrier(std::string_view call) override { (void)all_gather(call, {}); }
+  bytes broadcast(std::string_view call, std::span<const std::byte> mine, int root) override {
+    return all_gather(call, mine)[static_cast<std::size_t>(root)];
+  }
+  std::vector<bytes> all_gather(std::string_view, std::span<const std::byte> mine) override {
+    const std::size_t sent = mine.size();
+    std::size_t coming = 0;
+    send(&sent, sizeof sent);
+    send(mine.data(), sent);
+    receive(&coming, sizeof coming);
+    std::vector<bytes> all(2, bytes(mine.begin(), mine.end()));
+    bytes& other = all[static_cast<std::size_t>(1 - rank_)];
+    other.resize(coming);
+    receive(other.data(), coming);
+    return all;
+  }
+  void all_reduce(std::string_view, std::span<std::uint64_t>, reduction) override { throw std::logic_error("unused"); }
+  void exchange(std::string_view, std::span<const std::span<const std::byte>>, std::span<const std::span<std::byte>>,
+                std::shared_ptr<const void>) override {
+    throw std::logic_error("unused");
+  }
+
+ private:
+  void send(const void* bytes, std::size_t n) const {
+    if (::send(socket_, bytes, n, MSG_NOSIGNAL) != static_cast<ssize_t>(n)) throw std::runtime_error("nothing sent");
+  }
+  void receive(void* bytes, std::size_t n) const {
+    if (n != 0 && ::recv(socket_, bytes, n, MSG_WAITALL) != static_cast<ssize_t>(n))
+      throw std::runtime_error("the other rank has gone");
+  }
+
+  const int rank_, socket_;
 };
 
 /// A rank of which `before` hears before it tells the others what it did in a call, and `after` when they have met.

@@ -53,8 +53,11 @@ class array_file {
   storage::entry look_up_again() const { return store_->metadata().open(path_, writable_, unfinished_); }
   /// The file of an entry that another rank has opened or resized.
   void use(storage::opened_file f) { opened_ = std::move(f); }
-  /// A file that another rank has opened, and claimed for all: this one says in its process that it is open.
-  void join(writing w) { claim_ = file_claim(*store_, entry().id, path_, holder, w); }
+  /// A file that another rank has opened, and claimed for all, as `claimant` (metadata_service::claimant): this one
+  /// says in its process that it is open.
+  void join(writing w, const std::string& claimant) {
+    claim_ = file_claim(*store_, entry().id, path_, holder, w, claimant);
+  }
   /// Lets go of the file, and of a temporary one for good.
   void release() noexcept;
 

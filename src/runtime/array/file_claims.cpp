@@ -78,12 +78,18 @@ std::shared_ptr<void> claim_of(storage::metadata_service& metadata, storage::fil
 
 file_claim::file_claim(storage::store_core& store, storage::file_id id, std::string_view path, std::string_view holder,
                        writing w, std::chrono::milliseconds patience, const std::function<void()>& meanwhile)
-    : file_claim(store, id, path, holder, w) {
+    : file_claim(std::as_const(store), id, path, holder, w) {
   claim_ = claim_of(store.metadata(), id_, std::string(path), w, patience, meanwhile);
 }
 
 file_claim::file_claim(storage::store_core& store, storage::file_id id, std::string_view path, std::string_view holder,
-                       writing w)
+                       writing w, const std::string& claimant)
+    : file_claim(std::as_const(store), id, path, holder, w) {
+  if (w != writing::no && !claimant.empty()) claim_ = store.metadata().join(claimant);
+}
+
+file_claim::file_claim(const storage::store_core& store, storage::file_id id, std::string_view path,
+                       std::string_view holder, writing w)
     : uuid_(store.uuid()), id_(id) {
   registry& r = file_claims();
   const lock_guard lock(r.mutex);

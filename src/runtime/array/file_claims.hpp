@@ -37,9 +37,10 @@ class file_claim {
   /// one, is called all the time, and what it throws ends that.
   file_claim(storage::store_core& store, storage::file_id id, std::string_view path, std::string_view holder, writing w,
              std::chrono::milliseconds patience, const std::function<void()>& meanwhile = {});
-  /// Of a rank whose leader has claimed the file for all: a claim within this process only.
-  file_claim(storage::store_core& store, storage::file_id id, std::string_view path, std::string_view holder,
-             writing w);
+  /// Of a rank whose leader has claimed the file for all, as `claimant` (metadata_service::join): a claim within this
+  /// process only.
+  file_claim(storage::store_core& store, storage::file_id id, std::string_view path, std::string_view holder, writing w,
+             const std::string& claimant);
   ~file_claim() { release(); }
   file_claim(file_claim&& o) noexcept
       : uuid_(std::move(o.uuid_)),
@@ -51,6 +52,9 @@ class file_claim {
   void release() noexcept;
 
  private:
+  file_claim(const storage::store_core& store, storage::file_id id, std::string_view path, std::string_view holder,
+             writing w);
+
   std::string uuid_;
   storage::file_id id_ = 0;
   bool held_ = false;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -174,8 +175,29 @@ std::vector<bytes> shared_opening::entry_of_leader(const std::string& call, bool
     if (failed) std::rethrow_exception(failed);
     if (!leads) return bytes{};
     const storage::entry& meta = file.entry();
-    return storage::packer().number(meta.capability ? 1 : 0).bytes(storage::encode_entry(meta)).take();
+    const std::string claimant = file.store()->metadata().claimant();
+    return storage::packer()
+        .number(meta.capability ? 1 : 0)
+        .bytes(storage::encode_entry(meta))
+        .bytes(std::as_bytes(std::span(claimant)))
+        .take();
   });
+}
+
+std::string shared_opening::use_told(const bytes& by_leader) {
+  array_file& file = array_.local().file();
+  storage::unpacker told(by_leader);
+  const bool has_capability = told.number() != 0;  // which everybody must renew for himself
+  // Not another opening: the leader's counts for all.
+  storage::entry e = storage::decode_entry(told.bytes());
+  if (has_capability) {
+    const storage::write_claim claim = e.claim;
+    e = file.look_up_again();
+    e.claim = claim;
+  }
+  file.use(file.store()->opened(std::move(e)));
+  const auto claimant = told.bytes();
+  return {reinterpret_cast<const char*>(claimant.data()), claimant.size()};
 }
 
 void shared_opening::open_together(const array_request& r) {
@@ -221,20 +243,9 @@ void shared_opening::open_together(const array_request& r) {
                 [&](const storage::entry& e) { (void)plan_existing(path, r, e, block); });
   });
   const auto set_up_file = [&] {
-    if (!leads) {
-      storage::unpacker told(entries.front());
-      const bool has_capability = told.number() != 0;  // which everybody must renew for himself
-      // Not another opening: the leader's counts for all.
-      storage::entry e = storage::decode_entry(told.bytes());
-      if (has_capability) {
-        const storage::write_claim claim = e.claim;
-        e = file.look_up_again();
-        e.claim = claim;
-      }
-      file.use(core.opened(std::move(e)));
-    }
+    const std::string claimant = leads ? "" : use_told(entries.front());
     if (!creates) plan = plan_existing(path, r, file.entry(), block);
-    if (!leads) file.join(writing_as(r));
+    if (!leads) file.join(writing_as(r), claimant);
     if (!creates) set_up(plan);
     array_.local().attach(plan.geometry);
     return bytes{};

@@ -32,6 +32,8 @@ class shared_opening {
   void open_together(const array_request& r);
   std::vector<process_group::bytes> entry_of_leader(const std::string& call, bool may_wait,
                                                     const std::function<void()>& make_or_open);
+  /// The file as rank 0 has told of it; returns the claimant (metadata_service::claimant).
+  std::string use_told(const process_group::bytes& by_leader);
 
   shared_array& array_;
   runtime& rt_;

@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "storage/base/durable_file.hpp"
 #include "storage/base/file_access.hpp"
 #include "storage/client/metadata_client.hpp"
 #include "storage/wire/messages.hpp"
@@ -30,6 +31,8 @@ granted_capability capability_of(const wire::call_reply& r) {
 
 remote_metadata::remote_metadata(remote_metadata_options options)
     : deadline_(options.deadline),
+      join_(options.join),
+      claimant_(join_ ? uuid_text(options.client.id) : std::string()),
       link_(std::make_shared<metadata_client>(std::move(options))),
       capabilities_([link = link_](file_id id, std::uint32_t rights) {
         return capability_of(link->call(calls::capability{id, rights}, renewal_patience));

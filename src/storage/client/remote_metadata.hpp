@@ -42,6 +42,8 @@ struct remote_metadata_options {
   /// Called on each connection, when the server knows of it and before it is asked for anything: for what others must
   /// know of a client that may hold something.  May throw io_error where that cannot be done now.
   std::function<void()> introduce;
+  /// metadata_service::join(); empty: nodes compare claims.
+  std::function<std::shared_ptr<void>(const std::string& claimant)> join;
   std::string store_uuid;  ///< empty: whatever store it serves
   client_identity client;
   std::chrono::milliseconds deadline{30'000};  ///< of every call
@@ -94,6 +96,8 @@ class remote_metadata final : public metadata_service {
   metadata_answer answer(const metadata_call& call) override;
   size_lock_ptr lock_size(file_id id) override;
   std::shared_ptr<void> claim_writer(file_id id, bool together, claim_holder* in_the_way = nullptr) override;
+  std::string claimant() const override { return claimant_; }
+  std::shared_ptr<void> join(const std::string& claimant) override { return join_ ? join_(claimant) : nullptr; }
 
  private:
   entry created(calls::create q);
@@ -101,6 +105,8 @@ class remote_metadata final : public metadata_service {
   entry with_capability(wire::call_reply reply);
 
   const std::chrono::milliseconds deadline_;
+  const std::function<std::shared_ptr<void>(const std::string&)> join_;
+  const std::string claimant_;
   std::shared_ptr<metadata_client> link_;  // shared with the guards of leases
   capability_renewal capabilities_;
 };

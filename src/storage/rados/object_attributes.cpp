@@ -8,18 +8,22 @@ object_attributes::~object_attributes() {
 
 void object_attributes::read_by(rados_read_op_t op) { calls_.read_op_getxattrs(op, &all_, &result_); }
 
-int object_attributes::find(std::string_view name, std::optional<std::string>& value) {
+int object_attributes::for_each(const std::function<void(std::string_view name, std::string_view value)>& f) {
   if (result_ < 0) return result_;
   for (;;) {
-    const char* found = nullptr;
-    const char* bytes = nullptr;
-    std::size_t n = 0;
-    if (const int rc = calls_.getxattrs_next(all_, &found, &bytes, &n); rc < 0) return rc;
-    if (found == nullptr) return 0;
-    if (found != name) continue;
-    value.emplace(bytes, n);
-    return 0;
+    const char* name = nullptr;
+    const char* value = nullptr;
+    std::size_t bytes = 0;
+    if (const int rc = calls_.getxattrs_next(all_, &name, &value, &bytes); rc < 0) return rc;
+    if (name == nullptr) return 0;
+    f(name, {value, bytes});
   }
+}
+
+int object_attributes::find(std::string_view name, std::optional<std::string>& value) {
+  return for_each([&](std::string_view found, std::string_view its) {
+    if (found == name) value.emplace(its);
+  });
 }
 
 }  // namespace ooc::storage

@@ -3,7 +3,7 @@
 // Owner: who waits for the operation.  Threads: one at a time.
 #pragma once
 
-#include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,7 +21,9 @@ class object_attributes {
 
   /// Adds to the operation that it reads them.
   void read_by(rados_read_op_t op);
-  /// When it has been carried out, once: 0, or a negative errno; `value` stays where there is none of that name.
+  // When it has been carried out, one of these, once.  0, or a negative errno.
+  int for_each(const std::function<void(std::string_view name, std::string_view value)>& f);
+  /// `value` stays where there is none of that name.
   int find(std::string_view name, std::optional<std::string>& value);
 
  private:

@@ -11,6 +11,7 @@
 #include "storage/layout/fill_pattern.hpp"
 #include "storage/rados/file_object.hpp"
 #include "storage/rados/rados_node.hpp"
+#include "storage/rados/result_of.hpp"
 
 namespace ooc::storage {
 
@@ -52,21 +53,8 @@ class upkeep {
   }
   std::string what() const { return described(call_.kind, file_); }
 
-  template <class Start>
-  int wait(Start start) const {
-    int result = 0;
-    in_flight one;
-    one.start([&](auto ended) {
-      start([&result, ended](int rc) {
-        result = rc;
-        ended({});
-      });
-    });
-    (void)one.wait();
-    return result;
-  }
   int find(file_object& f) const {
-    return wait([&](const rados_pool::end& ended) {
+    return result_of([&](const rados_pool::end& ended) {
       read_file_object(pool_, file_.id, what(), [&f, ended](int rc, const file_object& found) {
         f = found;
         ended(rc);
@@ -74,7 +62,8 @@ class upkeep {
     });
   }
   int keep(const file_object& f, bool fresh = false) const {
-    return wait([&](rados_pool::end ended) { write_file_object(pool_, file_.id, f, fresh, what(), std::move(ended)); });
+    return result_of(
+        [&](rados_pool::end ended) { write_file_object(pool_, file_.id, f, fresh, what(), std::move(ended)); });
   }
 
   /// RADOS reserves nothing; but what cannot fit is refused at once.

@@ -13,6 +13,7 @@
 #include "storage/base/durable_file.hpp"
 #include "storage/base/notice.hpp"
 #include "storage/base/refuse.hpp"
+#include "storage/rados/client_object.hpp"
 #include "storage/rados/rados_database.hpp"
 
 namespace ooc::storage {
@@ -29,7 +30,6 @@ constexpr const char* database_name = "metadata.sqlite";
 constexpr const char* opening_lock = "opening";
 constexpr const char* gateways_object = "oocarray-gateways";
 constexpr const char* signing_key_object = "oocarray-signing-key";
-constexpr std::string_view client_prefix = "oocarray-client.";
 constexpr std::string_view gateway_prefix = "oocarray-gateway.";
 
 constexpr std::string_view begin_of_description = "oocarray store in RADOS 1\n";
@@ -39,7 +39,6 @@ constexpr std::chrono::seconds longest_opening = 30s;
 
 std::string name_of(const rados_pool& pool) { return "store '" + pool.where().name() + "'"; }
 
-std::string client_object(const std::string& number) { return std::string(client_prefix) + number; }
 std::string gateway_object(std::uint32_t number) { return std::string(gateway_prefix) + std::to_string(number); }
 
 std::string value_of(const std::string& text, const std::string& key) {
@@ -92,7 +91,7 @@ class opening {
 /// sent may still be on its way.  (An object that is only locked has none.)
 void shut_out_of(const rados_pool& pool, const std::string& object) {
   const std::string before = pool.get(object).value_or("");
-  if (!before.empty() && before != pool.address()) pool.shut_out(before);
+  if (!before.empty() && before != pool.address()) pool.shut_out({before});
 }
 
 /// From now on this process has the place that the object says the holder of.
@@ -181,12 +180,12 @@ void rados_possession::publish(const std::vector<std::string>& addresses) const 
 }
 
 void rados_possession::end_client(const std::string& number, bool lost) const {
-  if (lost) shut_out_of(*pool_, client_object(number));
+  if (lost) {
+    std::vector<std::string> addresses = end_client_object(*pool_, number);
+    std::erase(addresses, pool_->address());
+    pool_->shut_out(addresses);
+  }
   pool_->remove(client_object(number));
-}
-
-void introduce_client(const rados_pool& pool, const std::string& number) {
-  pool.put(client_object(number), pool.address());
 }
 
 std::uint32_t find_gateways(const rados_pool& pool) {

@@ -2,12 +2,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <new>
 #include <utility>
 
 #include "oocarray/error.hpp"
+#include "storage/base/in_flight.hpp"
 #include "storage/base/job_threads.hpp"
 #include "storage/base/notice.hpp"
 #include "storage/base/refuse.hpp"
@@ -376,10 +378,20 @@ std::string rados_pool::address() const {
   return address;
 }
 
-void rados_pool::shut_out(const std::string& address) const {
-  std::string text = address;
-  if (const int rc = calls_.blocklist_add(cluster_.cluster, text.data(), 0); rc < 0)
-    fail_with(where_, rc, "shutting out '" + address + "', which had the store before");
+// The monitors take as long for one as for as many as ask at a time.
+void rados_pool::shut_out(const std::vector<std::string>& addresses) const {
+  if (addresses.empty()) return;
+  constexpr std::size_t most_at_once = 32;
+  job_threads<> threads(static_cast<unsigned>(std::min(most_at_once, addresses.size())));
+  in_flight all;
+  for (const std::string& address : addresses)
+    all.start([&](auto ended) {
+      threads.post([this, text = address, ended]() mutable {
+        const int rc = calls_.blocklist_add(cluster_.cluster, text.data(), 0);
+        ended(rc < 0 ? failed(rc, "shutting out '" + text + "', which had the store before") : failure{});
+      });
+    });
+  throw_if(all.wait());
   // From now on what is sent here makes OSDs look at the list first.
   if (const int rc = calls_.wait_for_latest_osdmap(cluster_.cluster); rc < 0)
     fail_with(where_, rc, "asking for the newest map");

@@ -91,8 +91,8 @@ class rados_pool : public std::enable_shared_from_this<rados_pool> {
   node_space space() const;
   /// How the cluster knows this process; what shut_out() takes.
   std::string address() const;
-  /// Nothing that this process has sent, and has not been carried out yet, will be.
-  void shut_out(const std::string& address) const;
+  /// Nothing that these processes have sent, and has not been carried out yet, will be.
+  void shut_out(const std::vector<std::string>& addresses) const;
 
   const librados& calls() const noexcept { return calls_; }
   const rados_location& where() const noexcept { return where_; }

@@ -9,62 +9,20 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
-#include <vector>
 
 #include "oocarray/commit.hpp"
 #include "oocarray/ooc_array.hpp"
-#include "oocarray/process_group.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/thread_group.hpp"
 
 using namespace ooc;
-using ooc::testing::temporary_folder;
+using testing::temporary_folder;
 
 namespace {
 
 constexpr std::size_t length = 4096;
 
 using array = ooc_array<int, 1>;
-
-/// Two ranks, each in a process of its own, with a socket between them.
-class pair_of_processes final : public process_group {
- public:
-  pair_of_processes(int rank, int socket) : rank_(rank), socket_(socket) {}
-
-  int rank() const noexcept override { return rank_; }
-  int size() const noexcept override { return 2; }
-  void barrier(std::string_view call) override { (void)all_gather(call, {}); }
-  bytes broadcast(std::string_view call, std::span<const std::byte> mine, int root) override {
-    return all_gather(call, mine)[static_cast<std::size_t>(root)];
-  }
-  std::vector<bytes> all_gather(std::string_view, std::span<const std::byte> mine) override {
-    const std::size_t sent = mine.size();
-    std::size_t coming = 0;
-    send(&sent, sizeof sent);
-    send(mine.data(), sent);
-    receive(&coming, sizeof coming);
-    std::vector<bytes> all(2, bytes(mine.begin(), mine.end()));
-    bytes& other = all[static_cast<std::size_t>(1 - rank_)];
-    other.resize(coming);
-    receive(other.data(), coming);
-    return all;
-  }
-  void all_reduce(std::string_view, std::span<std::uint64_t>, reduction) override { throw std::logic_error("unused"); }
-  void exchange(std::string_view, std::span<const std::span<const std::byte>>, std::span<const std::span<std::byte>>,
-                std::shared_ptr<const void>) override {
-    throw std::logic_error("unused");
-  }
-
- private:
-  void send(const void* bytes, std::size_t n) const {
-    if (::send(socket_, bytes, n, MSG_NOSIGNAL) != static_cast<ssize_t>(n)) throw std::runtime_error("nothing sent");
-  }
-  void receive(void* bytes, std::size_t n) const {
-    if (n != 0 && ::recv(socket_, bytes, n, MSG_WAITALL) != static_cast<ssize_t>(n))
-      throw std::runtime_error("the other rank has gone");
-  }
-
-  const int rank_, socket_;
-};
 
 void fill(array& a, int value) {
   for (std::size_t i = 0; i < length; ++i) a[i] = value;
@@ -79,7 +37,7 @@ class rank_process {
     child_ = ::fork();
     ::close(parent[child_ != 0 ? 1 : 0]);
     socket_ = parent[child_ != 0 ? 0 : 1];
-    if (child_ == 0) ::_exit(run(std::make_shared<pair_of_processes>(rank, socket), url));
+    if (child_ == 0) ::_exit(run(std::make_shared<testing::process_pair>(rank, socket), url));
   }
   ~rank_process() {
     kill();
