@@ -386,7 +386,8 @@ void rados_pool::shut_out(const std::vector<std::string>& addresses) const {
   in_flight all;
   for (const std::string& address : addresses)
     all.start([&](auto ended) {
-      threads.post([this, text = address, ended]() mutable {
+      threads.post([this, &address, ended] {
+        std::string text = address;
         const int rc = calls_.blocklist_add(cluster_.cluster, text.data(), 0);
         ended(rc < 0 ? failed(rc, "shutting out '" + text + "', which had the store before") : failure{});
       });
