@@ -56,7 +56,8 @@ void shrink_and_grow(file_order order, bool owner_computes) {
   o.order = order;
   o.tile = {16, 32};
   o.owner_computes = owner_computes;
-  ooc_array<int, 2, Layout> a(rt, common_store(), "resize/a", create, {100, columns}, tile_if_used<Layout>(o));
+  ooc_array<int, 2, Layout> a(rt, common_store(), "resize/a", create, {100, columns},
+                              ooc::testing::tile_if_used<Layout>(o));
   write_part(a, 1);
   a.resize(40);  // what no sync() has told yet
   CHECK(a.extent(0) == 40);
