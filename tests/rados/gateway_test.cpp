@@ -200,6 +200,18 @@ TEST_CASE("at a gateway who does not know of the last opening makes a file no sh
   CHECK_FALSE(testing::resize(*g.node, g.as(2, {}, 4096), 0, 131072));
 }
 
+TEST_CASE("at a gateway who has looked a file up writes nothing to it when it is about to be moved") {
+  gateway_here g("moves");
+  const auto before = g.as(1, {});
+  CHECK_FALSE(g.write(before));
+  auto moving = std::make_shared<file_shape>(*g.as(2, {}));
+  moving->cut = true;
+  REQUIRE_FALSE(testing::advance(*g.node, moving));
+  CHECK(g.write(before).code == errc::cut_off);
+  CHECK(g.write(g.as(2, {})).code == errc::cut_off);
+  CHECK_FALSE(g.write(g.as(3, {})));
+}
+
 TEST_CASE("a change of a file waits for the writes before it, and those after it wait for the change") {
   gateway_here g("turns");
   const auto fences = std::make_shared<file_fences>(g.pool);
