@@ -327,12 +327,12 @@ TEST_CASE("statistics are summed over the ranks, with what was invalidated and r
 
 TEST_CASE("ranks wait together for a writer that is not one of them, longer than their deadline") {
   const group_ptr all = all_ranks();
-  if (all->size() < 3) return;
+  if (all->size() < 3 || all->size() > 4) return;  // more may share two processors for longer than the deadline
   const int stranger = all->size() - 1;
   MPI_Comm some = MPI_COMM_NULL;
   MPI_Comm_split(MPI_COMM_WORLD, all->rank() == stranger, all->rank(), &some);
   {
-    const group_ptr g = mpi_group(some, {.deadline = std::chrono::seconds(3)});
+    const group_ptr g = mpi_group(some, {.deadline = std::chrono::seconds(5)});
     runtime rt(small(1));
     const store s = common_store();
     const vector_of_doubles::index_type shape{page};
@@ -343,7 +343,7 @@ TEST_CASE("ranks wait together for a writer that is not one of them, longer than
     if (all->rank() == stranger) a.emplace(rt, s, "waiting/a", create, shape, small_array(nullptr));
     all->barrier("it is there");
     if (all->rank() == stranger) {
-      testing::let_pass(std::chrono::milliseconds(4500));  // longer than the deadline of the others
+      testing::let_pass(std::chrono::milliseconds(6500));  // longer than the deadline of the others
       (*a)[3] = 5;
       a.reset();
     } else {
