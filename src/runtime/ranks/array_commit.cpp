@@ -86,12 +86,14 @@ void commit_arrays(std::span<shared_array* const> arrays, const std::map<std::st
   const bool made = told.number() != 0;
   if (made) {
     const auto time_ns = static_cast<std::int64_t>(told.number());
-    for (shared_array* a : arrays) {
-      storage::entry e = a->local().file().entry();
-      e.commit = {e.commit->number + 1, time_ns, attributes};
-      a->local().file().use(a->local().file().store()->opened(std::move(e)));
-      a->local().attach(array_geometry(a->geometry()));
-    }
+    or_refuse_all(arrays, "the commit was made: close the arrays and open them again", [&] {
+      for (shared_array* a : arrays) {
+        storage::entry e = a->local().file().entry();
+        e.commit = {e.commit->number + 1, time_ns, attributes};
+        a->local().file().use(a->local().file().store()->opened(std::move(e)));
+        a->local().attach(array_geometry(a->geometry()));
+      }
+    });
     return;
   }
   const auto what = told.bytes();

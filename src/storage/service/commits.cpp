@@ -33,15 +33,18 @@ void check_given(const std::map<std::string, std::string>& all) {
 
 // Whether commit `wanted` of file `id` has been made although asking for it has ended with `why`: the answer may have
 // been lost.
-bool was_made(metadata_service& metadata, file_id id, const last_commit& wanted, const error& why) {
+bool was_made(metadata_service& metadata, file_id id, const last_commit& wanted, const std::exception& why) {
   std::optional<last_commit> last;
   try {
     last = metadata.find(id).commit;
-  } catch (const error&) {
+  } catch (const std::exception&) {
     // The same as if there had been later ones.
   }
-  if (!last || last->number > wanted.number)
-    throw commit_in_doubt(why.code(), std::string(why.what()) + "; " + std::string(commit_doubt));
+  if (!last || last->number > wanted.number) {
+    const auto* failed = dynamic_cast<const error*>(&why);  // other than for memory
+    throw commit_in_doubt(failed ? failed->code() : std::make_error_code(std::errc::not_enough_memory),
+                          std::string(why.what()) + "; " + std::string(commit_doubt));
+  }
   // Another program may have been given the file meanwhile, and have committed.
   return last->number == wanted.number && last->time_ns == wanted.time_ns && last->attributes == wanted.attributes;
 }
@@ -83,7 +86,7 @@ std::vector<opened_file> commit(store_core& store, std::span<const opened_file> 
   }
   try {
     store.metadata().ask(next);
-  } catch (const error& e) {
+  } catch (const std::exception& e) {
     if (then.empty() || !was_made(store.metadata(), files.front().meta.id, *then.front().meta.commit, e)) throw;
   }
   give_back_before(then);

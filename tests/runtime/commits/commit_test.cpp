@@ -9,7 +9,9 @@
 #include "oocarray/algorithm/sweep.hpp"
 #include "oocarray/any_array.hpp"
 #include "oocarray/file.hpp"
+#include "storage/namespace/local_metadata.hpp"
 #include "storage/service/store_core.hpp"
+#include "support/memory_store.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test_arrays.hpp"
 
@@ -284,4 +286,45 @@ TEST_CASE("an array in tiles that is copied to one with commits goes back from a
   CHECK(tiled(120, 3) == 0);
   CHECK(tiled(3, 80) == 0);
   CHECK(tiled(149, 89) == 0);
+}
+
+namespace {
+
+/// Carries out what decides of a commit, and has no memory for the answer.
+class forgetful_metadata : public storage::local_metadata {
+ public:
+  using local_metadata::local_metadata;
+  storage::metadata_answer answer(const storage::metadata_call& call) override {
+    if (std::holds_alternative<storage::calls::find>(call) && finds_nothing) throw std::bad_alloc();
+    auto carried_out = local_metadata::answer(call);
+    if (std::holds_alternative<storage::calls::decide>(call)) throw std::bad_alloc();
+    return carried_out;
+  }
+
+  bool finds_nothing = false;
+};
+
+}  // namespace
+
+TEST_CASE("a commit that is made counts as made where there is no memory for the answer, or as in doubt") {
+  memory_store nodes(2);
+  const storage::striped_file::nodes all(nodes.nodes.begin(), nodes.nodes.end());
+  const auto metadata =
+      std::make_shared<forgetful_metadata>(nodes.database(), "test", credentials{::geteuid(), ::getegid()});
+  const store s(std::make_shared<storage::store_core>("memory:", "test", metadata, all));
+  runtime rt(memory(1_MiB));
+  array a(rt, s, "a", create, {100, 70}, {.commits = true});
+  fill(a, 1);
+  commit({&a});
+  CHECK(a.last_commit()->number == 1);
+  fill(a, 2);
+  metadata->finds_nothing = true;
+  CHECK_THROWS_WITH(commit({&a}), Contains("nobody knows whether the commit was made"));
+  metadata->finds_nothing = false;
+  CHECK_THROWS_WITH((fill(a, 3), a.writeback()), Contains("open them again"));
+  a.invalidate(discard);
+  a.close();
+  a = array(rt, s, "a", ooc::open);
+  CHECK(value_of_all(a) == 2);
+  CHECK(a.last_commit()->number == 2);
 }
