@@ -86,6 +86,18 @@ struct element_type<_Float16> {
 };
 #endif
 
+namespace detail {
+
+/// A floating-point type; _Float16 too, which std::is_floating_point_v leaves out.
+template <class T>
+inline constexpr bool is_float = std::is_floating_point_v<T>;
+#ifdef OOCARRAY_FLOAT16
+template <>
+inline constexpr bool is_float<_Float16> = true;
+#endif
+
+}  // namespace detail
+
 template <>
 struct element_type<std::byte> {
   static std::string name() { return "u1"; }

@@ -36,7 +36,8 @@
 // *Errors.*  Throws usage_error (errc::invalid_request) for extents that differ, an array that is
 // written twice or is read-only, and (errc::budget_too_small) for layouts that differ, naming the
 // memory that would do; what sync() throws; and what the functions throw, after which arrays that
-// are written hold old and new elements.  So does a block that cannot be read: what is gone over is brought in before
+// are written hold old and new elements, and those of which nothing is read also zeros, in blocks that had been begun.
+// So does a block that cannot be read: what is gone over is brought in before
 // the functions see it.  Only where blocks leave memory again before that (a budget of a few blocks), and where
 // modified blocks cannot be written for want of memory, does the failure end the process, as in any element access.
 // See pass.hpp for marks, progress and cancelling.
@@ -46,7 +47,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -281,8 +281,8 @@ template <class T, std::size_t N, class A, class Less>
 pass_result<found_element<T, N>> first_by(const A& a, Less& less, const pass_options& options) {
   using found = std::optional<found_element<T, N>>;
   const auto no_number = []([[maybe_unused]] const T& x) {
-    if constexpr (std::is_floating_point_v<T>)
-      return std::isnan(x);
+    if constexpr (is_float<T>)
+      return x != x;
     else
       return false;
   };
@@ -306,6 +306,11 @@ pass_result<histogram_counts> count_spans(span_request r, std::size_t bins, F& f
   const unsigned threads =
       r.options.threads != 0 ? r.options.threads : std::max(1U, std::thread::hardware_concurrency());
   r.options.threads = threads;
+  const std::size_t most = std::numeric_limits<std::ptrdiff_t>::max() / sizeof(std::uint64_t) / threads;
+  if (bins >= most)
+    throw usage_error(errc::invalid_request, "histogram: " + std::to_string(bins) + " bins are more than " +
+                                                 std::to_string(most - 1) + ", which " + std::to_string(threads) +
+                                                 " threads can count");
   r.memory = std::uint64_t{threads} * (bins + 1) * sizeof(std::uint64_t);
   span_run run(r);
   histogram_program<F, T> program(f, bins, threads);

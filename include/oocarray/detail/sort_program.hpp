@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "oocarray/detail/sort_engine.hpp"
+#include "oocarray/element_type.hpp"
 
 namespace ooc::detail {
 
@@ -35,15 +36,14 @@ using unsigned_of = std::conditional_t<
 
 /// Numbers that can be sorted by their bits.
 template <class K>
-concept radix_key = ((std::is_integral_v<K> || std::is_enum_v<K>)&&sizeof(K) <= 8) || std::is_same_v<K, float> ||
-                    std::is_same_v<K, double>;
+concept radix_key = (std::is_integral_v<K> || std::is_enum_v<K> || is_float<K>)&&sizeof(K) <= 8;
 
 /// As many bits, which compare as the numbers do.  Both zeros are equal, and NaN comes last.
 template <radix_key K>
 unsigned_of<sizeof(K)> ascending_bits(K x) noexcept {
   using bits = unsigned_of<sizeof(K)>;
   constexpr bits sign = bits{1} << (8 * sizeof(K) - 1);
-  if constexpr (std::is_floating_point_v<K>) {
+  if constexpr (is_float<K>) {
     if (x != x) return static_cast<bits>(-1);
     if (x == 0) return sign;
     const auto b = std::bit_cast<bits>(x);
@@ -67,7 +67,7 @@ struct radix_order {
   bits_type bits_of_key(const key_type& k) const noexcept {
     const bits_type b = ascending_bits(k);
     if constexpr (!Descending) return b;
-    if constexpr (std::is_floating_point_v<key_type>)
+    if constexpr (is_float<key_type>)
       if (k != k) return b;  // last in both orders
     return static_cast<bits_type>(~b);
   }

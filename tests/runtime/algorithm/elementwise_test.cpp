@@ -255,6 +255,8 @@ TEST_CASE("a histogram of integers counts each in its bin, however large and nea
   CHECK(whole.outside == 1);
   CHECK(histogram(a, 5, 5, 3).value.outside == 8);
   CHECK(histogram(a, 5, 7, 0).value.outside == 8);
+  for (const std::size_t bins : {std::size_t{1} << 61, std::numeric_limits<std::size_t>::max()})
+    CHECK_THROWS_WITH(histogram(a, 5, 7, bins), Catch::Contains("bins are more than"));
 
   ooc_array<std::uint64_t, 1> u{rt, nodes.handle(), "u", create, {3}, {.block = 4_KiB}};
   u[0] = std::numeric_limits<std::uint64_t>::max(), u[1] = u[0] - 1, u[2] = 0;

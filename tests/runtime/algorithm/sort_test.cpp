@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "oocarray/algorithm/copy.hpp"
+#include "oocarray/algorithm/elementwise.hpp"
 #include "runtime/algorithm/sort_plan.hpp"
 #include "support/random_seed.hpp"
 #include "support/rounds.hpp"
@@ -570,3 +571,32 @@ TEST_CASE("the flat order of an array in tiles is looked at and searched where i
   check(std::array<std::size_t, 2>{300, 70}, {16, 16});
   check(std::array<std::size_t, 3>{40, 33, 50}, {16, 8, 16});
 }
+
+#ifdef OOCARRAY_FLOAT16
+TEST_CASE("numbers of half precision are sorted, searched and compared with NaN last") {
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(room_for(nodes, 1_MiB));
+  std::mt19937_64 g(random_seed("sort of numbers of half precision"));
+  ooc_array<_Float16, 1> a{rt, nodes.handle(), "a", create, {20'000}, {.block = 4_KiB}};
+  std::vector<float> numbers;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const auto x = random_value<float>(g, i, 1000);
+    a[i] = static_cast<_Float16>(x);
+    if (!std::isnan(x)) numbers.push_back(static_cast<float>(std::as_const(a)[i]));
+  }
+  const auto [least, greatest] = std::ranges::minmax(numbers);
+  CHECK(static_cast<float>(min_element(a).value.value) == least);
+  CHECK(static_cast<float>(max_element(a).value.value) == greatest);
+  const auto numbers_first = [&](const auto& order) {
+    std::sort(numbers.begin(), numbers.end(), order);
+    const auto is_nan = [](_Float16 x) { return x != x; };
+    const bool last = std::all_of(a.data() + numbers.size(), a.data() + a.size(), is_nan);
+    return last && std::equal(numbers.begin(), numbers.end(), a.data());
+  };
+  sort(a);
+  CHECK(numbers_first(std::less<>{}));
+  CHECK(is_sorted(a));
+  sort(a, std::greater<>{});
+  CHECK(numbers_first(std::greater<>{}));
+}
+#endif
