@@ -105,6 +105,12 @@ std::size_t cut_sweep::given_group() const noexcept {
   return std::min<std::size_t>(request_.options.group, geometry_.slabs());
 }
 
+// 0: none is.  A part is no wider than all rows.
+std::size_t cut_sweep::given_width(std::size_t levels, std::size_t unit) const {
+  const std::size_t width = request_.options.width;
+  return std::min(width / unit + (width % unit != 0 ? 1 : 0), cut_for(levels, unit, unit).parts() + 1);
+}
+
 std::optional<cut_choice> cut_sweep::choose(std::size_t levels, std::size_t most, std::size_t steps,
                                             std::uint64_t room) const {
   std::optional<cut_choice> best;
@@ -116,12 +122,11 @@ std::optional<cut_choice> cut_sweep::choose(std::size_t levels, std::size_t most
         const auto fits = [&](std::size_t units_wide) {
           return described(k, g, units_wide * unit, unit, steps).memory <= room;
         };
-        std::size_t wide = 1;
-        if (request_.options.width != 0) {
-          wide = (request_.options.width + unit - 1) / unit;
+        std::size_t wide = given_width(k, unit);
+        if (wide != 0) {
           if (!fits(wide)) break;
         } else {
-          if (!fits(1)) break;                                        // nor do more slabs at a time
+          if (!fits(wide = 1)) break;                                 // nor do more slabs at a time
           std::size_t too_wide = cut_for(k, unit, unit).parts() + 1;  // that many make one part
           while (too_wide - wide > 1) {
             const std::size_t middle = wide + (too_wide - wide) / 2;
@@ -139,7 +144,7 @@ std::optional<cut_choice> cut_sweep::choose(std::size_t levels, std::size_t most
 
 std::uint64_t cut_sweep::least_memory(std::size_t levels) const {
   const std::size_t unit = units().back();
-  const std::size_t width = (std::max<std::size_t>(request_.options.width, 1) + unit - 1) / unit * unit;
+  const std::size_t width = std::max<std::size_t>(given_width(levels, unit), 1) * unit;
   return described(levels, std::max<std::size_t>(given_group(), 1), width, unit, levels).memory;
 }
 

@@ -58,6 +58,7 @@ class cut_sweep {
 
  private:
   std::size_t given_group() const noexcept;
+  std::size_t given_width(std::size_t levels, std::size_t unit) const;  ///< in units
   wave_plan plan_with(std::size_t levels, std::size_t group) const noexcept;
   /// Of a row: all fields, all coefficients.
   std::uint64_t field_bytes() const noexcept;

@@ -59,7 +59,9 @@ class sweep_run {
     plan_.ghosts_high = geometry_.periodic() || last < geometry_.slabs();
     plan_.completes = r.completes;
     plan_.keeps_former = r.keeps_former;
-    if (geometry_.rank() == 1) plan_.run = r.options.piece == 0 ? run_of_lines : r.options.piece;
+    if (geometry_.rank() == 1)
+      plan_.run =
+          r.options.piece == 0 ? run_of_lines : std::min(r.options.piece, std::max<std::size_t>(geometry_.slabs(), 1));
     plan_.threads = call_.threads();
   }
 

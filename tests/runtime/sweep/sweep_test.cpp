@@ -260,6 +260,26 @@ TEST_CASE("a field that is the first one a step before takes little memory, so t
   CHECK(with.bytes_read < without.bytes_read);
 }
 
+TEST_CASE("pieces and parts that are wider than the array are the whole of it") {
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(memory(nodes.staging() + 4_MiB));
+  const std::size_t wide =
+      GENERATE(std::numeric_limits<std::size_t>::max(), std::size_t{1} << 61, std::size_t{1} << 32);
+  const auto same = [&](const auto& mean, auto extents, const sweep_options& options) {
+    using array = ooc_array<double, std::tuple_size_v<decltype(extents)>>;
+    array a{rt, nodes.handle(), "a", create, extents, {.block = 4_KiB, .replace = true}};
+    array b{rt, nodes.handle(), "b", create, extents, {.block = 4_KiB, .replace = true}};
+    for (std::size_t e = 0; e < a.size(); ++e) a.data()[e] = b.data()[e] = std::sin(static_cast<double>(e));
+    sweep(a, 3, mean, options);
+    sweep(b, 3, mean);
+    return std::equal(a.data(), a.data() + a.size(), b.data());
+  };
+  const auto of_line = stencil({1}, [](auto& out, const auto& in) { out.value() = in[-1] + in[1]; });
+  CHECK(same(of_line, std::array<std::size_t, 1>{10'000}, {.piece = wide}));
+  CHECK(same(average(), std::array<std::size_t, 2>{60, 37}, {.width = wide, .piece = wide}));
+  CHECK(same(average(), std::array<std::size_t, 2>{60, 512}, {.width = wide}));  // rows of whole chunks
+}
+
 TEST_CASE("a kernel has rows as spans, of slabs that are whole or cut, at ends that meet too") {
   const test_store nodes(store_kind::in_memory);
   runtime rt(memory(nodes.staging() + 2_MiB));
