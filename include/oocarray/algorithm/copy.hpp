@@ -73,8 +73,14 @@ copy_request boxed_copy_of(const char* verb, const ooc_array<T, N, From>& a, con
   r.from_lower.assign(which.lower.begin(), which.lower.end());
   r.to_lower.assign(where.begin(), where.end());
   r.permutation.assign(permutation.begin(), permutation.end());
+  for (std::size_t k = 0; k < N; ++k)
+    if (which.upper[k] < which.lower[k])
+      throw usage_error(errc::invalid_request, std::string(verb) + ": the box of array '" + a.path() +
+                                                   "' is in dimension " + std::to_string(k) + " from " +
+                                                   std::to_string(which.lower[k]) + " to " +
+                                                   std::to_string(which.upper[k]));
   for (const std::size_t j : permutation)  // run_copy() refuses a dimension that there is not
-    r.extents.push_back(j >= N || which.upper[j] < which.lower[j] ? 0 : which.extent(j));
+    r.extents.push_back(j >= N ? 0 : which.extent(j));
   return r;
 }
 

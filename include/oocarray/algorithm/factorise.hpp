@@ -93,7 +93,8 @@ concept vectors_in = requires(const ooc_array<T, 2>& f, V& v) {
 }  // namespace detail
 
 /// a = Uᴴ U for a Hermitian, positive definite a, of which the diagonal and what is above are read.  U takes their
-/// place in `u`, whose elements below the diagonal stay as they are; `a` stays as it is.
+/// place in `u`.  In place, the elements below the diagonal stay as they are; those of another array may become zero.
+/// `a` stays as it is.
 template <detail::multiplied_element T, class A, class U>
 factor_statistics cholesky(const ooc_array<T, 2, A>& a, ooc_array<T, 2, U>& u, const factor_options& options = {}) {
   detail::require_square(a, "Cholesky factorisation");

@@ -246,6 +246,8 @@ TEST_CASE("what does not fit together is refused by name, and nothing is changed
   CHECK_THROWS_WITH(transpose(a), Contains("only a square matrix") && Contains("{50, 40}"));
   CHECK_THROWS_WITH(copy(a, a), Contains("cannot be copied or transposed to itself"));
   CHECK_THROWS_WITH(copy(a, {{0, 0}, {10, 41}}, b, {0, 0}), Contains("does not lie within"));
+  CHECK_THROWS_WITH(copy(a, {{5, 5}, {3, 9}}, b, {0, 0}), Contains("box of array 'a' is in dimension 0 from 5 to 3"));
+  CHECK_THROWS_AS(transpose(a, {{5, 9}, {7, 5}}, b, {0, 0}), usage_error);
   CHECK_THROWS_WITH(copy(a, {{0, 0}, {10, 10}}, b, {41, 0}), Contains("does not lie within"));
   CHECK_THROWS_WITH(transpose(a, {{0, 0}, {10, 20}}, b, {31, 0}),
                     Contains("a box of {20, 10} elements does not lie within"));
