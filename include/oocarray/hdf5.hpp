@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -187,11 +188,17 @@ class dataset_place {
       const hid_t part = type == "c8" ? H5T_NATIVE_FLOAT : H5T_NATIVE_DOUBLE;
       return H5Tequal(first, part) > 0 && H5Tequal(second, part) > 0 && H5Tget_member_offset(type_, 1) == size / 2;
     }
-    if (type == "b1") return (kind == H5T_ENUM || kind == H5T_INTEGER || kind == H5T_BITFIELD) && size == 1;
+    if (type == "b1")
+      return size == 1 && (kind == H5T_BITFIELD || H5Tequal(type_, H5T_NATIVE_UINT8) > 0 || is_false_and_true());
     if (const hid_t number = native(type); number >= 0) return H5Tequal(type_, number) > 0;
     if (!type.starts_with("struct")) return false;  // no types of HDF5 are f2 or f16 for all compilers
     return H5Tdetect_class(type_, H5T_VLEN) <= 0 && H5Tis_variable_str(type_) <= 0 &&
            H5Tdetect_class(type_, H5T_REFERENCE) <= 0;
+  }
+  bool is_false_and_true() const {
+    std::array<unsigned char, 2> v{};
+    return H5Tget_class(type_) == H5T_ENUM && H5Tget_nmembers(type_) == 2 &&
+           H5Tget_member_value(type_, 0, &v[0]) >= 0 && H5Tget_member_value(type_, 1, &v[1]) >= 0 && v[0] + v[1] == 1;
   }
   static hid_t native(const std::string& type) {
     if (type == "f4") return H5T_NATIVE_FLOAT;

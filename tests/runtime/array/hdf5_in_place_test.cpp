@@ -250,11 +250,15 @@ TEST_CASE("elements of a dataset are those of the type that the program says, or
   const hid_t truth = H5Tenum_create(H5T_NATIVE_INT8);
   for (std::int8_t v : {0, 1}) H5Tenum_insert(truth, v == 0 ? "FALSE" : "TRUE", &v);
   write("truths", truth, truths);
+  const hid_t answer = H5Tenum_create(H5T_NATIVE_INT8);
+  for (std::int8_t v : {0, 1, 2}) H5Tenum_insert(answer, std::to_string(v).c_str(), &v);
+  write("answers", answer, truths);
+  write("numbers", H5T_NATIVE_INT8, truths);
   const char* const texts[] = {"a", "bc", ""};
   const hid_t variable = H5Tcopy(H5T_C_S1);
   H5Tset_size(variable, H5T_VARIABLE);
   write("texts", variable, texts);
-  for (const hid_t t : {complex, compound, text, truth, variable}) H5Tclose(t);
+  for (const hid_t t : {complex, compound, text, truth, answer, variable}) H5Tclose(t);
   H5Fclose(file);
 
   runtime rt{{.memory = 512 << 10}};
@@ -262,6 +266,8 @@ TEST_CASE("elements of a dataset are those of the type that the program says, or
   CHECK(std::equal(first.begin(), first.end(), std::begin(numbers)));
   const auto second = open_hdf5<bool, 1>(rt, path, "truths", open_read_only);
   CHECK((!second[0] && second[1] && second[2]));
+  for (const char* other : {"answers", "numbers"})
+    CHECK_THROWS_WITH((open_hdf5<bool, 1>(rt, path, other, open_read_only)), Catch::Contains("not of the type b1"));
   const auto third = open_hdf5<record, 1>(rt, path, "records", open_read_only);
   CHECK((third[2].x == 3.5 && third[2].n == 3 && third[2].text[0] == 'c'));
   CHECK_THROWS_WITH((open_hdf5<double, 1>(rt, path, "complex", open_read_only)), Catch::Contains("not of the type f8"));
