@@ -9,6 +9,7 @@
 
 #include "mount/file_system.hpp"
 #include "storage/layout/element_order.hpp"
+#include "storage/layout/placement.hpp"
 #include "storage/service/commits.hpp"
 
 namespace ooc::mount {
@@ -72,7 +73,8 @@ void listxattr(fuse_req_t req, fuse_ino_t ino, std::size_t size) {
   answer_by_number(req, [&](file_system& fs) {
     const entry e = fs.metadata().lookup(ino);
     std::string all;
-    for (const auto& [key, value] : e.attributes) all += std::string(space_of_users) + key + '\0';
+    for (const auto& [key, value] : e.attributes)
+      if (!storage::is_of_store(key)) all += std::string(space_of_users) + key + '\0';
     for (const auto& [key, value] : own_attributes(e)) all += key + '\0';
     reply_value(req, all, size);
   });

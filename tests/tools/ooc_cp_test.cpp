@@ -161,6 +161,16 @@ TEST_CASE("folders are copied with everything in them, into a folder that is the
   sh.refused("cp -r / x", "itself");
 }
 
+TEST_CASE("what the root folder says of its store's nodes goes to no copy") {
+  two_stores sh;
+  sh.ok("mkdir d");
+  sh.ok("drain 1");
+  sh.ok("attr set / unit kelvin");
+  CHECK(sh.ok("attr get /").find("ooc.drained=1") != std::string::npos);
+  sh.ok(sh.to_other() + "-r / all");
+  CHECK(sh.in_other("attr get all") == "unit=kelvin\n");
+}
+
 TEST_CASE("a copy with -n overwrites nothing, and goes on where another ended") {
   two_stores sh;
   write(sh.folder / "a", "12345678");

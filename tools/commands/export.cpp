@@ -17,6 +17,7 @@
 #include "storage/layout/element_description.hpp"
 #include "storage/layout/element_type.hpp"
 #include "storage/layout/npy.hpp"
+#include "storage/layout/placement.hpp"
 #include "storage/service/store_core.hpp"
 
 namespace ooc::tool {
@@ -198,7 +199,7 @@ int run_export(const command& self, const std::vector<std::string>& arguments) {
     hdf5_dataset d = dataset_of(line, source.meta, part);
     d.description = description;
     if (!from.in_place) d.of_group = from.store.core()->metadata().lookup(folder_of(source.meta.path)).attributes;
-    std::erase_if(d.of_group, [](const auto& a) { return is_of_store(a.first); });
+    std::erase_if(d.of_group, [](const auto& a) { return storage::is_of_store(a.first); });
     if (part.element_type.starts_with("struct")) d.attributes.erase(storage::dtype_attribute);  // is the type
     if (!line.has("format") && names_netcdf(file)) fit_netcdf(file, d);
     hdf5_output made(out.path(), file, d);

@@ -11,6 +11,7 @@
 #include "oocarray/error.hpp"
 #include "storage/layout/box_requests.hpp"
 #include "storage/layout/fill_pattern.hpp"
+#include "storage/layout/placement.hpp"
 #include "storage/service/changed_bytes.hpp"
 #include "storage/service/file_move.hpp"
 #include "storage/service/growing_file.hpp"
@@ -196,7 +197,8 @@ class store_tree : public file_tree {
   }
   void finish_folder(const std::string& path, const entry& like) override {
     if (path.empty()) return;
-    for (const auto& [key, value] : like.attributes) names_.set_attribute(path, key, value);
+    for (const auto& [key, value] : like.attributes)
+      if (!storage::is_of_store(key)) names_.set_attribute(path, key, value);
     if ((like.mode & 0700) != 0700) names_.set_mode(path, like.mode);
   }
   void make_link(const std::string& path, const std::string& target) override {

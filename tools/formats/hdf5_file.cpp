@@ -15,6 +15,7 @@
 #include "oocarray/error.hpp"
 #include "oocarray/units.hpp"
 #include "storage/layout/fill_pattern.hpp"
+#include "storage/layout/placement.hpp"
 
 namespace ooc::tool {
 
@@ -184,9 +185,9 @@ std::vector<hdf5_group> hdf5_groups(const std::string& file) {
     if (group) g.attributes = read_plain_attributes(group, g.left_out);
     if (path != ".") g.path = path;
     std::erase_if(g.attributes, [&g](const auto& a) {
-      if (is_of_store(a.first))
+      if (storage::is_of_store(a.first))
         g.left_out.push_back("attribute '" + a.first + "' says how the store that it comes from keeps its files");
-      return is_of_store(a.first);
+      return storage::is_of_store(a.first);
     });
     if (!g.attributes.empty() || !g.left_out.empty()) groups.push_back(std::move(g));
   }

@@ -77,9 +77,6 @@ struct hdf5_group {
   std::map<std::string, std::string> attributes;
   std::vector<std::string> left_out;  ///< a line for each that is no text
 };
-/// Whether an attribute of a folder says how its store keeps files (`ooc.drained`), which is so in no other store: no
-/// group gets or gives it.
-inline bool is_of_store(std::string_view attribute) { return attribute.starts_with("ooc."); }
 /// The groups of a file that have attributes.
 std::vector<hdf5_group> hdf5_groups(const std::string& file);
 /// The attributes to be set where `there` are attributes already: all of `more`, and the types of both.

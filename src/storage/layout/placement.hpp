@@ -38,5 +38,8 @@ node_list nodes_from_text(std::string_view text);
 /// Attributes of the root folder that are such texts, which its owner sets.  New files get none of the nodes in
 /// `ooc.drained`.  Those in `ooc.retired` have no stripe objects of any file, and may be gone.
 inline constexpr std::string_view drained_key = "ooc.drained", retired_key = "ooc.retired";
+/// Whether an attribute of a folder says how its store keeps files, as those two do, which is so in no other store: no
+/// copy of the folder gets it.
+constexpr bool is_of_store(std::string_view attribute) { return attribute.starts_with("ooc."); }
 
 }  // namespace ooc::storage
