@@ -215,6 +215,17 @@ TEST_CASE("mv removes what it has copied, and nothing that has come into a folde
   CHECK(contents(sh.folder / "tree" / "late") == "late");
 }
 
+TEST_CASE("cp names a FIFO in a folder, which it does not copy, and copies the rest") {
+  shell sh;
+  fs::create_directory(sh.folder / "tree");
+  write(sh.folder / "tree" / "x", "x");
+  REQUIRE(::mkfifo((sh.folder / "tree" / "fifo").c_str(), 0600) == 0);
+  const outcome o = sh.run("cp -r -q ./tree d");
+  CHECK(o.status == 1);
+  CHECK(o.err.find("tree/fifo' is a FIFO") != std::string::npos);
+  CHECK(sh.ok("ls -r") == "d/\nd/x\n");
+}
+
 TEST_CASE("mv takes no link to a folder for the folder") {
   shell sh;
   fs::create_directory(sh.folder / "tree");

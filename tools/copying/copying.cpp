@@ -209,10 +209,10 @@ struct plan {
     }
     for (const entry& below : inside) {
       transfer b{t.from, t.to, below, join(t.target, last_name(below.path)), false};
-      if (below.kind != entry_kind::folder && below.kind != entry_kind::file && below.kind != entry_kind::link)
-        throw usage_mistake("'" + below.path +
-                            "' is a FIFO, a socket or a device, which is not copied; remove it, "
-                            "or copy the rest by name");
+      if (below.kind != entry_kind::folder && below.kind != entry_kind::file && below.kind != entry_kind::link) {
+        lose(b.target, bad, usage_mistake("'" + below.path + "' is a FIFO, a socket or a device, which is not copied"));
+        continue;
+      }
       try {
         if (const auto there = t.to->look(b.target)) {
           b.exists = true;
