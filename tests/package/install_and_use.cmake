@@ -14,6 +14,21 @@ if(WITH_MPI)
 elseif(EXISTS ${SCRATCH}/prefix/include/oocarray/mpi.hpp)
   message(FATAL_ERROR "oocarray/mpi.hpp is installed without oocarray::mpi")
 endif()
+# Who asks for it quietly can do without it where a library that it needs is not there.
+if(NOT SHARED)
+  file(WRITE ${SCRATCH}/without/CMakeLists.txt [[
+cmake_minimum_required(VERSION 3.25)
+project(without LANGUAGES CXX)
+find_package(oocarray QUIET)
+if(oocarray_FOUND)
+  message(FATAL_ERROR "oocarray is found without its libraries")
+endif()
+message(STATUS "goes on without")
+]])
+  run_expecting("goes on without" ${CMAKE_COMMAND} -E env PKG_CONFIG_LIBDIR=${SCRATCH}/without ${CMAKE_COMMAND}
+    -S ${SCRATCH}/without -B ${SCRATCH}/without/build -G ${GENERATOR} -D CMAKE_CXX_COMPILER=${COMPILER}
+    -D CMAKE_PREFIX_PATH=${SCRATCH}/prefix)
+endif()
 # The pages for C and Fortran have a program and its CMakeLists.txt each.
 include(${TREE}/cmake/oocarray_document_code.cmake)
 foreach(language c fortran)
