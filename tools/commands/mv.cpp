@@ -39,8 +39,9 @@ int run_mv(const command& self, const std::vector<std::string>& arguments) {
     if (is_standard_stream(*t.from, t.source.path) || is_standard_stream(*t.to, t.target))
       throw usage_mistake("standard input and output cannot be moved; `ooc cp` copies them");
     if (t.from->identity() == t.to->identity()) continue;
+    std::error_code ec;  // a folder that cannot be asked for is an error of the move
     if (t.source.kind == entry_kind::folder && t.from->identity().empty() &&
-        std::filesystem::is_symlink(std::filesystem::path(t.source.path + "/").parent_path()))
+        std::filesystem::is_symlink(std::filesystem::path(t.source.path + "/").parent_path(), ec))
       throw usage_mistake("'" + t.source.path + "' is a symbolic link to a folder; move the folder that it leads to");
     try {
       check_all_unused(*t.from, t.source);
