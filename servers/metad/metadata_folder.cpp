@@ -26,15 +26,15 @@ constexpr const char* identity_name = "oocarray-metadata";
 constexpr const char* unfinished_name = "oocarray-metadata.new";
 constexpr const char* key_name = "capability.key";
 constexpr const char* revoked_name = "oocarray-revoked";
-constexpr std::uint32_t max_nodes = 4096;
+using storage::max_store_nodes;
 
 }  // namespace
 
 metadata_folder::metadata_folder(fs::path folder, std::uint32_t nodes, storage::credentials owner)
     : folder_(std::move(folder)) {
-  if (nodes > max_nodes)
+  if (nodes > max_store_nodes)
     throw usage_error(errc::invalid_request,
-                      std::to_string(nodes) + " nodes: a store has at most " + std::to_string(max_nodes));
+                      std::to_string(nodes) + " nodes: a store has at most " + std::to_string(max_store_nodes));
   lock_ = servers::lock_folder(folder_, "metadata server");
   if (!fs::exists(folder_ / identity_name)) make(nodes, owner);
   servers::close_to_others(folder_);
@@ -120,7 +120,7 @@ void metadata_folder::read() {
   in >> magic >> version >> store >> uuid_ >> nodes >> nodes_;
   if (in && version != storage::disk_format_version)
     storage::refuse_version("folder '" + folder_.string() + "'", version, storage::disk_format_version);
-  if (!in || magic != identity_name || store != "store" || nodes != "nodes" || nodes_ == 0 || nodes_ > max_nodes)
+  if (!in || magic != identity_name || store != "store" || nodes != "nodes" || nodes_ == 0 || nodes_ > max_store_nodes)
     refuse_folder(folder_.native(), std::string("has a damaged file '") + identity_name + "'; restore it from a copy");
 }
 

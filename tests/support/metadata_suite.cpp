@@ -187,6 +187,33 @@ TEST_CASE("sizes that overflow are refused") {
   CHECK(failure_code([&] { m->find(e.id); }) == ENOENT);
 }
 
+TEST_CASE("nodes that no store has are refused, however a file gets them") {
+  const auto space = make_name_space();
+  name_space& m = *space;
+  constexpr std::uint32_t most = 0xFFFFFFFF;
+  const std::vector<std::pair<ooc::striping, node_list>> wrong{{{0, most, 1}, {}},
+                                                               {{0, 4097, 4096}, {}},
+                                                               {{4096, 1, 4096}, {}},
+                                                               {{most, 1, 4096}, {}},
+                                                               {{0, 2, 4096}, {0, 4096}}};
+  new_entry empty;
+  for (const auto& [how, nodes] : wrong) {
+    CAPTURE(how.sn, how.nn);
+    new_file f = plain(0);
+    f.striping = empty.striping = how;
+    f.nodes = empty.nodes = nodes;
+    CHECK(failure_code([&] { m->create("f", f); }, "4096") == EINVAL);
+    CHECK(failure_code([&] { m->make("f", empty); }, "4096") == EINVAL);
+  }
+  empty.striping = {0, 1, 4096};
+  empty.nodes.clear();
+  const file_id id = m->make("f", empty).id;
+  for (const char* text : {"0,4294967295,1", "0,4097,4096", "4096,1,4096", "0,2,4096,0,4096"})
+    CHECK(failure_code([&] { m->set_attribute(id, "ooc.striping", text); }, "4096") == EINVAL);
+  m->set_attribute(id, "ooc.striping", "4095,4096,4096");
+  CHECK(m->lookup("f").striping == ooc::striping{4095, 4096, 4096});
+}
+
 TEST_CASE("an array whose every extent may change keeps its limits and the greatest extents that it has had") {
   const auto space = make_name_space();
   name_space& m = *space;

@@ -11,6 +11,9 @@
 
 namespace ooc::storage {
 
+/// The most nodes of a store.
+inline constexpr std::uint32_t max_store_nodes = 4096;
+
 /// Nodes by stripe index.  Empty: node sn of the striping and those that follow it, and node 0 after the last one.
 /// That is said of files only that were made before their store got further nodes, or that lie on none of these, and
 /// do not begin at node 0 again: so everybody finds the same nodes, however many he knows the store to have.

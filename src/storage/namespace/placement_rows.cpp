@@ -31,7 +31,19 @@ node_list nodes_in(sqlite::connection& c, std::string_view key) {
   return q.next() ? nodes_from_text(q.text(0)) : node_list();
 }
 
+namespace {
+
+// Whatever a client asks for costs no more than the largest store does.
+void require_nodes_of_a_store(const std::string& name, const ooc::striping& s, const node_list& nodes) {
+  const auto beyond = [](std::uint32_t n) { return n >= max_store_nodes; };
+  if (s.nn > max_store_nodes || beyond(s.sn) || std::ranges::any_of(nodes, beyond))
+    refuse(EINVAL, name + ": a store has at most " + std::to_string(max_store_nodes) + " nodes, the first is node 0");
+}
+
+}  // namespace
+
 void choose_nodes(sqlite::connection& c, const std::string& name, ooc::striping& s, node_list& nodes) {
+  require_nodes_of_a_store(name, s, nodes);
   const node_list drained = nodes_in(c, drained_key);
   const std::uint32_t first = first_nodes(c);
   if (!nodes.empty() && nodes.size() != s.nn)

@@ -18,7 +18,7 @@ namespace ooc::storage {
 node_list nodes_in(sqlite::connection& c, std::string_view key);
 
 /// Changes the nodes of a new file to those that it gets, and its striping with them.  Throws usage_error (EINVAL)
-/// where there are none left.
+/// where there are none left, and where no store has such nodes.
 void choose_nodes(sqlite::connection& c, const std::string& name, ooc::striping& s, node_list& nodes);
 
 /// Throws usage_error (EBUSY) where a file lies on one of these nodes that are about to be retired, also one that is
