@@ -567,6 +567,8 @@ TEST_CASE("a removed file is used on by who removed it, until it lets go") {
   CHECK(set_size(*m.service, f.id, 20, {}, 0));
   CHECK(m->lookup(f.id).size == 20);
   CHECK(failure_code([&] { m->link(f.id, {1, "again"}); }) == ENOENT);
+  CHECK(failure_code([&] { m->commit(f.id); }, "is not being made") == ENOENT);
+  CHECK(m->list("").empty());
   m.make("f");  // its name is free
   m->abandon(f.id);
   CHECK(failure_code([&] { m->lookup(f.id); }) == ENOENT);

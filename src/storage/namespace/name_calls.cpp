@@ -120,10 +120,14 @@ entry call_runner::run(const calls::create& q, const transacted& t) const {
 
 nothing call_runner::run(const calls::commit& q, const transacted& t) const {
   require_maker(t.c, q.id);
-  sqlite::run(t.c, "DELETE FROM making WHERE id = ?", q.id);
+  // One that has lost its last name is its user's as well, and gets none.
+  sqlite::run(t.c,
+              "DELETE FROM making WHERE id IN"
+              " (SELECT id FROM entry WHERE id = ? AND substr(name, 1, 1) != '/')",
+              q.id);
   if (t.c.changes() == 0)
     refuse(ENOENT, "file number " + std::to_string(q.id) +
-                       " is not being made: committed already, or swept as left by a dead process");
+                       " is not being made: committed already, removed, or swept as left by a dead process");
   sqlite::run(t.c, "UPDATE entry SET made = 1, changed_ns = ? WHERE id = ?", now_ns(), q.id);
   touch_folder(t.c, t.walk.folder_of(q.id));
   return {};
