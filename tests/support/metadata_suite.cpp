@@ -681,3 +681,17 @@ TEST_CASE("attributes by id keep any bytes") {
   m->remove_attribute(f.id, "k");
   CHECK(failure_code([&] { m->remove_attribute(f.id, "k"); }, "k") == ENODATA);
 }
+
+TEST_CASE("the attributes of an entry are counted in bytes, whatever they are as text") {
+  const auto space = make_name_space();
+  name_space& m = *space;
+  for (const std::string character : {"\xF0\x9F\x98\x80", "\xC0\x80", "x"}) {
+    CAPTURE(character);
+    const entry f = m.make(character);
+    std::string value;
+    while (value.size() < 1 << 20) value += character;
+    for (const char* key : {"a", "b", "c"}) m->set_attribute(f.id, key, value);
+    CHECK(failure_code([&] { m->set_attribute(f.id, "d", value); }, "4 MiB") == EINVAL);
+    CHECK(m->find(f.id).attributes.size() == 3);
+  }
+}

@@ -337,7 +337,11 @@ void put_attribute(sqlite::connection& c, file_id id, std::string_view key, std:
         "INSERT INTO attribute (entry, key, value) VALUES (?, ?, ?)"
         " ON CONFLICT DO UPDATE SET value = excluded.value, binary = 0",
         id, key, value);
-  query q(c, "SELECT sum(length(value) + length(key)) FROM attribute WHERE entry = ?", id);
+  // Of text length() counts the characters, whatever bytes follow the first of each.
+  query q(c,
+          "SELECT sum(length(CAST(value AS BLOB)) + length(CAST(key AS BLOB))) FROM attribute"
+          " WHERE entry = ?",
+          id);
   if (q.next() && q.unsigned_integer(0) > max_attributes)
     refuse(EINVAL, in_quotes(path) + ": the attributes of an entry have at most 4 MiB together");
 }
