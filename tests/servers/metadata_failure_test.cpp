@@ -507,6 +507,18 @@ TEST_CASE("one verdict on a metadata server that is gone: later calls fail at on
   CHECK(soon([&] { return call() == "answered"; }));
 }
 
+TEST_CASE("a call long after one that was given up early has its whole deadline") {
+  cluster servers;
+  const auto m = servers.client({0, 0}, 4s);
+  servers.metad().kill();
+  CHECK_THROWS_AS(m->abandon(1), io_error);  // after 2 s
+  let_pass(2500ms);
+  auto found = std::async(std::launch::async, [&] { return m->lookup("").kind; });
+  CHECK(found.wait_for(1s) == std::future_status::timeout);
+  servers.metad().start();
+  CHECK(found.get() == entry_kind::folder);
+}
+
 TEST_CASE("who connects while the metadata server restarts waits for it") {
   cluster servers;
   servers.metad().kill();

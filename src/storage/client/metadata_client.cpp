@@ -74,6 +74,8 @@ void metadata_client::heard() {
 
 std::string metadata_client::exchange(question& q) {
   auto deadline = clock::now() + q.within;
+  ++waiting_;
+  const std::shared_ptr<void> waits(nullptr, [this](void*) { --waiting_; });
   const auto start = [&] { return name() + ": " + q.doing() + ": "; };
   if (!mutex_.try_lock_until(deadline))
     throw io_error::in_full({ETIMEDOUT, std::generic_category()},
@@ -92,8 +94,10 @@ std::string metadata_client::exchange(question& q) {
   const bool changing = q.call != nullptr && wire::changes(q.call->what);
   if (changing) q.call->sequence = ++sequence_;
   bool sent = false;
-  const std::shared_ptr<void> told(
-      nullptr, [this](void*) OOC_REQUIRES(mutex_) { connection_.tell_at(clock::time_point::max(), {}); });
+  const std::shared_ptr<void> told(nullptr, [this](void*) OOC_REQUIRES(mutex_) {
+    connection_.tell_at(clock::time_point::max(), {});
+    if (waiting_ == 1) outage_.nobody_waits();
+  });
   auto began = clock::now();
   // The program was stopped, and has not had the time that it has waited for.
   const auto begin_anew = [&]() OOC_REQUIRES(mutex_) {

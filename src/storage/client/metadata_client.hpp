@@ -3,6 +3,7 @@
 // Thread-safe: calls take turns.  See remote_metadata.hpp for what is promised.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -62,6 +63,7 @@ class metadata_client : public std::enable_shared_from_this<metadata_client> {
   timed_mutex mutex_;
   metadata_connection connection_ OOC_GUARDED_BY(mutex_);
   outage outage_ OOC_GUARDED_BY(mutex_);
+  std::atomic<unsigned> waiting_{0};                                         // callers of exchange()
   std::chrono::steady_clock::time_point last_try_ OOC_GUARDED_BY(mutex_){};  // that failed
   std::string store_uuid_ OOC_GUARDED_BY(mutex_);
   bool restored_ OOC_GUARDED_BY(mutex_) = true;  // on this connection, the leases
