@@ -13,6 +13,8 @@ namespace ooc::metad {
 
 using storage::sqlite::query;
 using storage::sqlite::run;
+using storage::sqlite::transaction;
+using storage::sqlite::transaction_kind;
 
 namespace {
 
@@ -77,7 +79,9 @@ bool lease_table::take(const client_key& client, std::uint64_t number, file_id f
                          "in several programs");
   }
   if (is_held_against(file, kind)) return false;
+  transaction t(connection_, transaction_kind::write);
   run(connection_, "INSERT INTO lease VALUES (?, ?, ?, ?)", blob_of(client), number, file, static_cast<int>(kind));
+  t.commit();
   remember(client, number, {file, kind});
   return true;
 }
@@ -88,10 +92,11 @@ void lease_table::drop(const client_key& client, std::uint64_t number, bool unse
   if (mine == leases_.end()) return;
   const auto l = mine->second.find(number);
   if (l == mine->second.end()) return;
-  // First: if the server dies in between, the lease is still there.
+  transaction t(connection_, transaction_kind::write);
   if (unsettled && l->second.kind == lease_kind::size)
     run(connection_, "INSERT OR REPLACE INTO unsettled SELECT id, generation FROM entry WHERE id = ?", l->second.file);
   run(connection_, "DELETE FROM lease WHERE client = ? AND number = ?", blob_of(client), number);
+  t.commit();
   const auto [first, last] = held_.equal_range(l->second.file);
   held_.erase(std::find_if(first, last, [&](const auto& held) { return held.second == l->second.kind; }));
   mine->second.erase(l);

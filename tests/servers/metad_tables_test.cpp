@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <memory>
 #include <type_traits>
 
@@ -12,6 +13,9 @@
 #include "metad/revocation_watch.hpp"
 #include "oocarray/error.hpp"
 #include "storage/namespace/metadata_schema.hpp"
+#include "storage/namespace/served_metadata.hpp"
+#include "support/name_space.hpp"
+#include "support/small_space.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace ooc;
@@ -117,6 +121,40 @@ TEST_CASE("leases outlive the server that gave them, and dropped ones do not com
   CHECK(leases->holds(other, 11, lease_kind::size));
   CHECK(leases->take(other, 7, 11, lease_kind::size));
   CHECK_FALSE(leases->take(one, 1, 11, lease_kind::size));
+}
+
+TEST_CASE("leases that are taken on a full disk keep nobody from removing files") {
+  const testing::temporary_folder folder;
+  const auto fill = [&](bool mounted) {
+    if (!mounted) return 0;
+    constexpr int files = 300;
+    const auto file = folder / "metadata.sqlite";
+    storage::make_metadata_database(file, "uuid-1", {0, 0});
+    storage::served_metadata m(file, "uuid-1", [](const client_key&) { return true; });
+    lease_table leases(m.connection(), 1 << 20);
+    for (int i = 0; i < files; ++i) m.commit(m.create("f" + std::to_string(i), testing::plain()).id);
+    testing::fill_up(folder.path());
+    std::error_code refused;
+    try {
+      for (std::uint64_t n = 1; n <= 1 << 20; ++n) leases.take(one, n, n, lease_kind::shared_writer);
+    } catch (const io_error& e) {
+      refused = e.code();
+    }
+    EXPECT(refused == std::errc::no_space_on_device);
+    for (int i = 0; i < files; ++i) m.forget(m.remove("f" + std::to_string(i)).id);
+    EXPECT(m.list("").empty());
+    leases.drop_all(one);
+    EXPECT(leases.size() == 0);
+    return 0;
+  };
+  CHECK(testing::in_small_space(folder.path(), [&](bool mounted) {
+          try {
+            return fill(mounted);
+          } catch (const std::exception& e) {
+            std::cerr << e.what() << std::endl;
+            return 255;
+          }
+        }) == 0);
 }
 
 TEST_CASE("a node is up while the connection lasts on which its server came") {

@@ -5,6 +5,7 @@
 // in place of ENOSPC); nothing is skipped.
 #pragma once
 
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -15,8 +16,10 @@
 #include <filesystem>
 #include <functional>
 #include <iostream>
+#include <string>
 
 #include "oocarray/error.hpp"
+#include "storage/base/file_descriptor.hpp"
 
 namespace ooc::testing {
 
@@ -53,6 +56,14 @@ inline int in_small_space(const std::filesystem::path& folder, const std::functi
     }
     return body(mounted);
   });
+}
+
+/// Takes all the space that is left in the folder.
+inline void fill_up(const std::filesystem::path& folder) {
+  const storage::file_descriptor fd(::open((folder / "ballast").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600));
+  const std::string some(4096, 'x');
+  while (::write(fd.get(), some.data(), some.size()) > 0) {
+  }
 }
 
 // In the child, in place of Catch's macros: the line of the first expectation that failed.

@@ -48,14 +48,6 @@ struct local_name_space final : name_space {
   temporary_folder folder;
 };
 
-/// Takes all the space that is left in the folder.
-void fill_up(const std::filesystem::path& folder) {
-  const file_descriptor fd(::open((folder / "ballast").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600));
-  const std::string some(4096, 'x');
-  while (::write(fd.get(), some.data(), some.size()) > 0) {
-  }
-}
-
 /// `body` in a folder with little space; what it throws fails the test.
 void in_little_space(const std::function<int(const std::filesystem::path& folder, bool mounted)>& body) {
   temporary_folder folder;
