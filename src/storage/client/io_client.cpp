@@ -339,6 +339,8 @@ void io_client::place_waiting() {
     {
       const lock_guard held(mutex_);
       const invariants_hold at_end(*this);
+      // Another thread may have given it up since: its memory is the caller's again.
+      if (c->answered) continue;
       sender = place(c, regions);
     }
     if (sender) send(*sender, c, std::move(regions));
