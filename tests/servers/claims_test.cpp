@@ -6,13 +6,16 @@
 
 #include <catch2/catch.hpp>
 #include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "oocarray/commit.hpp"
 #include "oocarray/file.hpp"
 #include "oocarray/ooc_array.hpp"
 #include "storage/service/store_core.hpp"
 #include "support/cluster_fixture.hpp"
+#include "support/faulty_proxy.hpp"
 #include "support/pauses.hpp"
 #include "support/soon.hpp"
 
@@ -132,6 +135,56 @@ TEST_CASE("who has lost his claim to an array stores nothing over the bytes of t
       }
       CHECK(plate.first_of_all_equal() == 3);
     }
+}
+
+TEST_CASE("who loses his claim while he opens an array ends no claim of the one who has it now, and does not open it") {
+  const bool looked_up = GENERATE(false, true);
+  CAPTURE(looked_up);
+  served_plate plate;
+  faulty_proxy way(plate.servers.metad().address());
+  const auto late = store::open("ooc://" + way.address()).core(), other = store::open(plate.servers.url()).core();
+  const std::vector<std::byte> threes(length * sizeof(double), std::byte{3});
+  std::shared_ptr<void> lost, kept;
+  storage::opened_file theirs;
+  const auto write = [&] { throw_if(theirs.file->write(request::contiguous(0, threes.size()), threes.data())); };
+  const auto lose_claim = [&] {
+    way.cut_off();
+    const storage::claim_taker take{[&](const storage::entry& e) {
+                                      return soon([&] {
+                                        kept = other->metadata().claim_writer(e.id, false);
+                                        return kept != nullptr;
+                                      });
+                                    },
+                                    true};
+    theirs = other->open("plate", storage::open_mode::read_write, false, take);
+    write();
+    way.restore();
+  };
+  const storage::claim_taker take{[&](const storage::entry& e) {
+                                    lost = late->metadata().claim_writer(e.id, false);
+                                    if (!looked_up) lose_claim();
+                                    return true;
+                                  },
+                                  true, false,
+                                  [&](const storage::entry&) {
+                                    if (looked_up) lose_claim();
+                                  }};
+  CHECK_THROWS_WITH(late->open("plate", storage::open_mode::read_write, false, take),
+                    Catch::Contains("'plate' was not opened for writing") && Catch::Contains("--grace"));
+  REQUIRE(kept);
+  write();
+  std::vector<std::byte> found(threes.size());
+  throw_if(theirs.file->read(request::contiguous(0, found.size()), found.data()));
+  CHECK(found == threes);
+  // Once the other has closed it, it opens.
+  theirs = {};
+  kept.reset();
+  const storage::claim_taker again{[&](const storage::entry& e) {
+                                     lost = late->metadata().claim_writer(e.id, false);
+                                     return true;
+                                   },
+                                   true};
+  CHECK(late->open("plate", storage::open_mode::read_write, false, again).meta.id != 0);
 }
 
 TEST_CASE("who has lost his claim to an array with commits makes none of what another writes there") {

@@ -241,9 +241,21 @@ void metadata_client::restore_leases(deadline_point deadline) {
            " was lost while the server could not be reached: whoever has opened the file for writing since then "
            "keeps this process from storing anything there");
     const lock_guard lock(leases_mutex_);
-    leases_.erase(number);
+    if (leases_.erase(number) != 0 && l.kind != wire::lease_kind::size) lost_claims_[number] = l.file;
   }
   restored_ = true;
+}
+
+// An earlier claim of the same file may have been lost, and its holder may not have looked yet: that is his affair.
+bool metadata_client::has_lost_claim(file_id file) {
+  const lock_guard lock(leases_mutex_);
+  std::uint64_t lost = 0, held = 0;
+  for (const auto& [number, of] : lost_claims_)
+    if (of == file) lost = number;
+  if (lost == 0) return false;
+  for (const auto& [number, l] : leases_)
+    if (l.file == file && l.kind != wire::lease_kind::size) held = number;
+  return lost > held;
 }
 
 std::shared_ptr<void> metadata_client::take(file_id file, wire::lease_kind kind, claim_holder* in_the_way) {
@@ -316,6 +328,7 @@ void metadata_client::drop(const wire::drop_lease& l) noexcept {
     {
       const lock_guard lock(leases_mutex_);
       leases_.erase(l.number);
+      lost_claims_.erase(l.number);
       dropped_.push_back(l);
     }
     if (mutex_.try_lock_until(clock::now() + quick)) {

@@ -38,6 +38,8 @@ class metadata_client : public std::enable_shared_from_this<metadata_client> {
   std::shared_ptr<void> take(file_id file, wire::lease_kind kind, claim_holder* in_the_way = nullptr);
   /// That of the size likewise; empty also where another thread has it.
   size_lock_ptr take_size(file_id file);
+  /// See metadata_service.
+  bool has_lost_claim(file_id file);
   /// Ends everything that the server keeps for this client, if it can be reached at once.
   void goodbye() noexcept;
 
@@ -72,7 +74,8 @@ class metadata_client : public std::enable_shared_from_this<metadata_client> {
 
   mutex leases_mutex_;
   std::map<std::uint64_t, wire::take_lease> leases_ OOC_GUARDED_BY(leases_mutex_);
-  std::vector<wire::drop_lease> dropped_ OOC_GUARDED_BY(leases_mutex_);  // the server has not been told yet
+  std::map<std::uint64_t, file_id> lost_claims_ OOC_GUARDED_BY(leases_mutex_);  // whose guards live
+  std::vector<wire::drop_lease> dropped_ OOC_GUARDED_BY(leases_mutex_);         // the server has not been told yet
   std::set<file_id> sized_ OOC_GUARDED_BY(leases_mutex_);  // files whose size is locked here, or about to be
   std::uint64_t last_lease_ OOC_GUARDED_BY(leases_mutex_) = 0;
 

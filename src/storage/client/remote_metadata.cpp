@@ -152,4 +152,6 @@ std::shared_ptr<void> remote_metadata::claim_writer(file_id id, bool together, c
   return link_->take(id, together ? wire::lease_kind::shared_writer : wire::lease_kind::exclusive_writer, in_the_way);
 }
 
+bool remote_metadata::has_lost_claim(file_id id) { return link_->has_lost_claim(id); }
+
 }  // namespace ooc::storage

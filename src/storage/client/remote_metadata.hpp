@@ -96,6 +96,7 @@ class remote_metadata final : public metadata_service {
   metadata_answer answer(const metadata_call& call) override;
   size_lock_ptr lock_size(file_id id) override;
   std::shared_ptr<void> claim_writer(file_id id, bool together, claim_holder* in_the_way = nullptr) override;
+  bool has_lost_claim(file_id id) override;
   std::string claimant() const override { return claimant_; }
   std::shared_ptr<void> join(const std::string& claimant) override { return join_ ? join_(claimant) : nullptr; }
 

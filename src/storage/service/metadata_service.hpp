@@ -57,7 +57,10 @@ class metadata_service : public metadata_front {
   /// with others that send only what they changed.  The claim holds until the guard goes or the
   /// process dies.  An empty pointer where another claim is in the way; `*in_the_way` then says whose.
   virtual std::shared_ptr<void> claim_writer(file_id id, bool together, claim_holder* in_the_way = nullptr) = 0;
-  /// The same of a caller who only reads.  In a store nobody is in his way.
+  /// True where the claim to write the file that was taken here last, and is still held, has been lost, as far as is
+  /// known here since the last answer: the server took this client for lost, and somebody else may have had it since.
+  virtual bool has_lost_claim(file_id) { return false; }
+  /// claim_writer() of a caller who only reads.  In a store nobody is in his way.
   virtual std::shared_ptr<void> claim_reader(file_id, claim_holder* /*in_the_way*/ = nullptr) {
     return std::make_shared<int>();
   }

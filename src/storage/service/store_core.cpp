@@ -214,6 +214,7 @@ opened_file store_core::open(file_id id, open_mode mode, const claim_taker& clai
 
 opened_file store_core::claimed(const opened_file& f, bool alone) {
   entry now = metadata_->find(f.meta.id);  // somebody else may have had it meanwhile
+  require_claim(*this, f.meta.id, now.path);
   now.claim = {now.generation, alone};
   return opened(std::move(now));
 }
