@@ -58,13 +58,12 @@ listing list_objects(io_service& node) {
   return future.get();
 }
 
-/// A file that was removed while it was being read has no problem.
-bool is_gone(store_core& core, file_id id) {
+/// The file that has the place of `id` now, `id` itself where nothing has happened; 0: it was removed.
+file_id now_in_place_of(store_core& core, file_id id) {
   try {
-    core.metadata().find(id);
-    return false;
+    return core.metadata().find(id).id;
   } catch (const error& e) {
-    return e.code() == std::errc::no_such_file_or_directory;
+    return e.code() == std::errc::no_such_file_or_directory ? 0 : id;
   }
 }
 
@@ -82,7 +81,7 @@ std::string bytes_on(const entry& e, const running_check& r) {
 
 void check_file(store_core& core, const entry& e, check_result& result,
                 const std::function<void(std::uint64_t)>& step) {
-  opened_file now;
+  opened_file now;  // other stripe objects than those of `e`, where it has been moved meanwhile
   try {
     entry found = core.metadata().find(e.id);
     if (found.commit)  // what it has now and what it had then are both looked at
@@ -97,11 +96,11 @@ void check_file(store_core& core, const entry& e, check_result& result,
   }
   const auto& nodes = core.nodes();
   const shape_ptr shape = now.file->shape_handle();
-  ++result.files;
+  const striping& s = now.meta.striping;
   std::vector<running_check> running;
-  for (std::uint32_t t = 0; t < e.striping.nn; ++t)
-    if (const std::uint64_t bytes = e.striping.object_size(t, object_bytes(now.meta)); bytes != 0) {
-      const std::uint32_t node = node_of(shape->striping, shape->nodes, t, nodes.size());
+  for (std::uint32_t t = 0; t < s.nn; ++t)
+    if (const std::uint64_t bytes = s.object_size(t, object_bytes(now.meta)); bytes != 0) {
+      const std::uint32_t node = node_of(s, shape->nodes, t, nodes.size());
       running.push_back({bytes, t, node, start_verify(*nodes[node], shape, t)});
     }
   std::vector<share_outcome> outcomes;
@@ -111,7 +110,12 @@ void check_file(store_core& core, const entry& e, check_result& result,
   }
   bool bad = false;
   for (const share_outcome& o : outcomes) bad = bad || o.damaged();
-  if (bad && is_gone(core, e.id)) return;
+  if (const file_id id = bad ? now_in_place_of(core, now.meta.id) : now.meta.id; id != now.meta.id) {
+    // Moved while it was being read: its new stripe objects are looked at.  Removed: it has no problem.
+    if (id != 0) check_file(core, e, result, [](std::uint64_t) {});
+    return;
+  }
+  ++result.files;
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     const share_outcome& o = outcomes[i];
     const std::string node = nodes[running[i].node]->name();

@@ -5,11 +5,14 @@
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include "oocarray/file.hpp"
 #include "oocarray/store.hpp"
 #include "storage/namespace/sqlite.hpp"
+#include "storage/service/file_move.hpp"
 #include "storage/service/store_core.hpp"
+#include "storage/service/unpublished_file.hpp"
 #include "storage/store/store_check.hpp"
 #include "support/node_fixture.hpp"
 #include "support/soon.hpp"
@@ -95,6 +98,63 @@ TEST_CASE("a sound store reads and verifies clean, before and after it is opened
   file::open(s.open(), "a", file_access::read_write).write_at(5, bytes(10, std::byte{'a'}));
   CHECK(s.read_fault().empty());
   CHECK(check_store(*s.open().core(), "", [](std::uint64_t, std::uint64_t) {}).clean());
+}
+
+TEST_CASE("a file that gets other stripe objects while a store is verified is verified where it lies now") {
+  const std::uint32_t before = GENERATE(4, 2), after = 6 - before;
+  CAPTURE(before, after);
+  const temporary_folder folder;
+  const auto node = [&](std::uint32_t n) { return folder.path() / std::to_string(n); };
+  std::string url = "local:";
+  for (std::uint32_t n = 0; n < 4; ++n) url += (n == 0 ? "" : ",") + node(n).string();
+  const store st = store::open(url);
+  for (const char* name : {"a", "b"})
+    file::create(st, name, {.size = damaged_size, .striping = {0, before, chunk_size}})
+        .write_at(0, bytes(damaged_size, std::byte{'x'}));
+  store_core& core = *st.core();
+  // After "a" was read, and "b" was listed.
+  bool moved = false;
+  const check_result r = check_store(core, "", [&](std::uint64_t done, std::uint64_t) {
+    if (done == 0 || std::exchange(moved, true)) return;
+    const file_move move(core, core.metadata().lookup("b"), "moved");
+    new_file f;
+    f.size = damaged_size;
+    f.striping = {0, after, chunk_size};
+    unpublished_file made(core, "b", passing_path("b"), f, unpublished_file::named::at_last);
+    throw_if(made.file.file->write(request::contiguous(0, damaged_size), bytes(damaged_size, std::byte{'x'}).data()));
+    made.take_over(move.from().meta);
+    flip_byte(node_folder(node(after - 1)).data(made.file.meta.id), 0);
+  });
+  REQUIRE(moved);
+  CHECK(r.files == 2);
+  CHECK(r.objects == before + after);
+  CHECK(r.chunks == 2 * damaged_size / chunk_size);
+  CHECK(r.corrupt == 1);
+  REQUIRE(r.damaged.size() == 1);
+  CHECK(r.damaged[0].file == "b");
+  CHECK(r.damaged[0].node == after - 1);
+}
+
+TEST_CASE("what a file had where it has been moved away from while it was verified is no damage of it") {
+  const damaged_store s;
+  flip_byte(s.data(0, 1), 0);  // of "b", whose bytes the mover has from elsewhere
+  const store st = s.open();
+  store_core& core = *st.core();
+  bool moved = false;
+  const check_result r = check_store(core, "b", [&](std::uint64_t done, std::uint64_t) {
+    if (done == 0 || std::exchange(moved, true)) return;
+    const file_move move(core, core.metadata().lookup("b"), "moved");
+    new_file f;
+    f.size = damaged_size;
+    f.striping = {1, 1, chunk_size};
+    unpublished_file made(core, "b", passing_path("b"), f, unpublished_file::named::at_last);
+    throw_if(made.file.file->write(request::contiguous(0, damaged_size), bytes(damaged_size, std::byte{'b'}).data()));
+    made.take_over(move.from().meta);
+  });
+  REQUIRE(moved);
+  CHECK(r.clean());
+  CHECK(r.files == 1);
+  CHECK(r.objects == 1);
 }
 
 TEST_CASE("a truncated checksum file is lost data, not zeros") {
