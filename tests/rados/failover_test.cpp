@@ -106,6 +106,8 @@ class other_program {
     return text;
   }
   void go_on() const { REQUIRE(::write(socket_, "g", 1) == 1); }
+  /// Ends the scope of its array, alone.
+  void let_go() const { REQUIRE(::write(socket_, "e", 1) == 1); }
   void send(int signal) const { REQUIRE(::kill(child_, signal) == 0); }
 
  private:
@@ -123,6 +125,7 @@ TEST_CASE("a program that opens a store, claims an array and stores what it has 
   const auto wait = [&] {
     char c = 0;
     if (::read(socket, &c, 1) != 1) ::_exit(1);
+    return c;
   };
   runtime rt({.memory = 8_MiB});
   const store s = store::open(std::getenv("OOC_TEST_URL"));
@@ -130,12 +133,17 @@ TEST_CASE("a program that opens a store, claims an array and stores what it has 
   wait();
   array_options<int> how;
   if (group >= 0) how.group = std::make_shared<testing::process_pair>(number("OOC_TEST_RANK"), group);
-  ooc_array<int, 1> a(rt, s, "a", open, how);
-  for (int& v : a) v = 2;
+  std::optional<ooc_array<int, 1>> a(std::in_place, rt, s, "a", open, how);
+  for (int& v : *a) v = 2;
   say("claimed");
-  wait();
+  if (wait() == 'e') {
+    a.reset();
+    say("let go");
+    wait();
+    ::_exit(0);
+  }
   try {
-    a.writeback();
+    a->writeback();
     say("stored");
   } catch (const error& e) {
     say((e.code() == std::error_code(ESHUTDOWN, std::generic_category()) ? "shut out: " : "") + std::string(e.what()));
@@ -213,6 +221,23 @@ TEST_CASE("ranks whose rank 0 was killed are shut out before another program may
   for (const auto* rank : {&first, &second}) rank->go_on();
   for (const auto* rank : {&first, &second}) REQUIRE(rank->said() == "claimed");
   first.send(SIGKILL);
+  there.take_over([&] {
+    second.go_on();
+    CHECK_THAT(second.said(), Catch::StartsWith("shut out: "));
+  });
+  for (const int fd : between) ::close(fd);
+}
+
+TEST_CASE("ranks whose rank 0 has let go of their array alone are shut out before another program may have it") {
+  quickly_lost there("left");
+  int between[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, between) == 0);
+  const other_program first(there.url, 0, between[0]), second(there.url, 1, between[1]);
+  for (const auto* rank : {&first, &second}) REQUIRE(rank->said() == "opened");
+  for (const auto* rank : {&first, &second}) rank->go_on();
+  for (const auto* rank : {&first, &second}) REQUIRE(rank->said() == "claimed");
+  first.let_go();
+  REQUIRE(first.said() == "let go");
   there.take_over([&] {
     second.go_on();
     CHECK_THAT(second.said(), Catch::StartsWith("shut out: "));

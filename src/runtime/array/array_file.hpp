@@ -56,7 +56,7 @@ class array_file {
   /// A file that another rank has opened, and claimed for all, as `claimant` (metadata_service::claimant): this one
   /// says in its process that it is open.
   void join(writing w, const std::string& claimant) {
-    claim_ = file_claim(*store_, entry().id, path_, holder, w, claimant);
+    claim_ = file_claim(*store_, entry(), path_, holder, w, claimant);
   }
   /// Lets go of the file, and of a temporary one for good.
   void release() noexcept;

@@ -82,10 +82,10 @@ file_claim::file_claim(storage::store_core& store, storage::file_id id, std::str
   claim_ = claim_of(store.metadata(), id_, std::string(path), w, patience, meanwhile);
 }
 
-file_claim::file_claim(storage::store_core& store, storage::file_id id, std::string_view path, std::string_view holder,
-                       writing w, const std::string& claimant)
-    : file_claim(std::as_const(store), id, path, holder, w) {
-  if (w != writing::no && !claimant.empty()) claim_ = store.metadata().join(claimant);
+file_claim::file_claim(storage::store_core& store, const storage::entry& e, std::string_view path,
+                       std::string_view holder, writing w, const std::string& claimant)
+    : file_claim(std::as_const(store), e.id, path, holder, w) {
+  if (w != writing::no && !claimant.empty()) claim_ = store.metadata().join(claimant, e.id, e.claim);
 }
 
 file_claim::file_claim(const storage::store_core& store, storage::file_id id, std::string_view path,

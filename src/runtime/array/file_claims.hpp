@@ -39,8 +39,8 @@ class file_claim {
              std::chrono::milliseconds patience, const std::function<void()>& meanwhile = {});
   /// Of a rank whose leader has claimed the file for all, as `claimant` (metadata_service::join): a claim within this
   /// process only.
-  file_claim(storage::store_core& store, storage::file_id id, std::string_view path, std::string_view holder, writing w,
-             const std::string& claimant);
+  file_claim(storage::store_core& store, const storage::entry& e, std::string_view path, std::string_view holder,
+             writing w, const std::string& claimant);
   ~file_claim() { release(); }
   file_claim(file_claim&& o) noexcept
       : uuid_(std::move(o.uuid_)),

@@ -11,6 +11,16 @@ namespace {
 
 using bytes = process_group::bytes;
 
+/// When all has been written: ranks leave before rank 0 lets go of their claim, and those who get it next meet them.
+void leave(shared_array& a) {
+  array_file& file = a.local().file();
+  if (!a.grouped() || !a.local().facts().writable || file.store()->metadata().claimant().empty()) return;
+  a.group().together("end of '" + a.path() + "'", [&] {
+    if (a.rank() != 0) file.release();
+    return bytes{};
+  });
+}
+
 }  // namespace
 
 int array_ranks::rank() const noexcept { return array_.rank(); }
@@ -63,6 +73,12 @@ void array_ranks::close() const {
     array_.group().together("close of '" + array_.path() + "'", [&] { return finish(), bytes{}; });
   else
     finish();
+  try {
+    leave(array_);
+  } catch (...) {
+    array_.local().close();
+    throw;
+  }
   array_.local().close();
 }
 

@@ -43,7 +43,7 @@ struct remote_metadata_options {
   /// know of a client that may hold something.  May throw io_error where that cannot be done now.
   std::function<void()> introduce;
   /// metadata_service::join(); empty: nodes compare claims.
-  std::function<std::shared_ptr<void>(const std::string& claimant)> join;
+  std::function<std::shared_ptr<void>(const std::string& claimant, file_id, const write_claim&)> join;
   std::string store_uuid;  ///< empty: whatever store it serves
   client_identity client;
   std::chrono::milliseconds deadline{30'000};  ///< of every call
@@ -98,7 +98,9 @@ class remote_metadata final : public metadata_service {
   std::shared_ptr<void> claim_writer(file_id id, bool together, claim_holder* in_the_way = nullptr) override;
   bool has_lost_claim(file_id id) override;
   std::string claimant() const override { return claimant_; }
-  std::shared_ptr<void> join(const std::string& claimant) override { return join_ ? join_(claimant) : nullptr; }
+  std::shared_ptr<void> join(const std::string& claimant, file_id id, const write_claim& claim) override {
+    return join_ ? join_(claimant, id, claim) : nullptr;
+  }
 
  private:
   entry created(calls::create q);
@@ -106,7 +108,7 @@ class remote_metadata final : public metadata_service {
   entry with_capability(wire::call_reply reply);
 
   const std::chrono::milliseconds deadline_;
-  const std::function<std::shared_ptr<void>(const std::string&)> join_;
+  const std::function<std::shared_ptr<void>(const std::string&, file_id, const write_claim&)> join_;
   const std::string claimant_;
   std::shared_ptr<metadata_client> link_;  // shared with the guards of leases
   capability_renewal capabilities_;

@@ -23,13 +23,29 @@ std::string hexadecimal(std::uint64_t n) {
   return text.data();
 }
 
+bool take(std::string_view& text, std::string_view word) {
+  const bool there = text.starts_with(word);
+  if (there) text.remove_prefix(word.size());
+  return there;
+}
+
+bool take_number(std::string_view& text, std::uint64_t& to) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), to);
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return error == std::errc();
+}
+
 /// "name N\n", of which the number is taken.
 bool take(std::string_view& text, std::string_view name, std::uint64_t& to) {
-  if (!text.starts_with(name)) return false;
-  text.remove_prefix(name.size());
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), to);
-  if (error != std::errc() || end == text.data() + text.size() || *end != '\n') return false;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()) + 1);
+  return take(text, name) && take_number(text, to) && take(text, "\n");
+}
+
+bool take_rank(std::string_view name, std::string_view text, file_rank& r) {
+  r.attribute = name;
+  if (!take_number(text, r.claim.since)) return false;
+  r.claim.alone = take(text, " alone ");
+  if (!r.claim.alone && !take(text, " together ")) return false;
+  r.address = text;
   return true;
 }
 
@@ -54,6 +70,10 @@ std::string text_of(const file_object& f) {
     text += "commit " + std::to_string(c->number) + "\nsnapshot " + std::to_string(c->snapshot) + "\nnext " +
             std::to_string(c->next) + "\nwritten " + std::to_string(c->written ? 1 : 0) + "\n";
   return text;
+}
+
+std::string text_of(const file_rank& r) {
+  return std::to_string(r.claim.since) + (r.claim.alone ? " alone " : " together ") + r.address;
 }
 
 bool parse(const std::string& text, file_object& f) {
@@ -82,12 +102,12 @@ struct object_answer {
   int find(file_object& f) {
     if (result < 0) return result;
     if (!parse({bytes.data(), length}, f)) return -EBADMSG;
-    std::optional<std::string> since;
-    if (const int rc = attributes.find(writes_since_attribute, since); rc < 0) return rc;
-    if (!since) return 0;
-    const char* const end = since->data() + since->size();
-    const auto parsed = std::from_chars(since->data(), end, f.writes_since.emplace());
-    return parsed.ec == std::errc() && parsed.ptr == end ? 0 : -EBADMSG;
+    bool good = true;
+    const int rc = attributes.for_each([&](std::string_view name, std::string_view value) {
+      if (name == writes_since_attribute) good &= take_number(value, f.writes_since.emplace()) && value.empty();
+      if (name.starts_with(rank_prefix)) good &= take_rank(name, value, f.ranks.emplace_back());
+    });
+    return rc < 0 ? rc : good ? 0 : -EBADMSG;
   }
 
   std::array<char, 256> bytes{};

@@ -5,6 +5,8 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "storage/layout/file_shape.hpp"
 #include "storage/rados/rados_pool.hpp"
@@ -21,6 +23,15 @@ struct commit_snapshots {
   bool operator==(const commit_snapshots&) const = default;
 };
 
+inline constexpr std::string_view rank_prefix = "oocarray.rank.";
+
+/// Of a rank that writes the file under the claim of its rank 0 (file_ranks.hpp).
+struct file_rank {
+  std::string attribute;  ///< that says it
+  write_claim claim;
+  std::string address;
+};
+
 struct file_object {
   std::uint64_t size = 0;    ///< bytes that have been given to the file
   std::uint64_t object = 0;  ///< bytes of each of its objects
@@ -29,6 +40,8 @@ struct file_object {
   /// Writes of who has looked the file up before this generation do not count: it was about to be given other objects
   /// then.  An attribute of the object, which earlier releases ignore; nothing: there is none.
   std::optional<std::uint64_t> writes_since{};
+  /// Attributes as well, which write_file_object() leaves as they are.
+  std::vector<file_rank> ranks{};
 
   std::uint64_t objects() const { return (size + object - 1) / object; }
 };
@@ -39,8 +52,10 @@ std::string object_name(file_id id, std::uint64_t number);
 /// The file that an object of such a name is of; 0 where it is none of a file.
 file_id file_of(const std::string& object_name);
 
-/// All but the attribute.
+/// All but the attributes.
 std::string text_of(const file_object& f);
+/// The value of its attribute.
+std::string text_of(const file_rank& r);
 /// False where the text is none of text_of().
 bool parse(const std::string& text, file_object& f);
 

@@ -10,6 +10,7 @@
 #include "storage/base/mutex.hpp"
 #include "storage/layout/fill_pattern.hpp"
 #include "storage/rados/file_object.hpp"
+#include "storage/rados/file_ranks.hpp"
 #include "storage/rados/rados_node.hpp"
 #include "storage/rados/result_of.hpp"
 
@@ -85,10 +86,12 @@ class upkeep {
     return {};
   }
 
-  /// Who opens it for writing finds that it is there; generations count for who is about to move it only.
+  /// Who opens it for writing finds that it is there, and no ranks whose claims have ended; generations count for who
+  /// is about to move it only.
   failure advance() const {
     file_object now;
     int rc = find(now);
+    if (rc >= 0 && !now.ranks.empty()) end_ranks(pool_, file_);
     if (rc >= 0 && file_.cut) {
       now.writes_since = file_.generation + 1;
       rc = keep(now);

@@ -181,9 +181,8 @@ void rados_possession::publish(const std::vector<std::string>& addresses) const 
 
 void rados_possession::end_client(const std::string& number, bool lost) const {
   if (lost) {
-    std::vector<std::string> addresses = end_client_object(*pool_, number);
-    std::erase(addresses, pool_->address());
-    pool_->shut_out(addresses);
+    const std::string address = end_client_object(*pool_, number);
+    if (!address.empty() && address != pool_->address()) pool_->shut_out({address});
   }
   pool_->remove(client_object(number));
 }

@@ -5,8 +5,8 @@
 //     oocarray-opening          its lock is held by who is about to take the right
 //     oocarray-owner            the address of who has it: the next one shuts it out, where it ended and gave nothing back
 //     oocarray-server           the addresses of the metadata server that has it, for clients; without it there is none
-//     oocarray-client.NUMBER    the address of a client of that server: shut out, with the ranks that write under its
-//                               claims, when the server takes it for lost (client_object.hpp)
+//     oocarray-client.NUMBER    the address of a client of that server: shut out when the server takes it for lost
+//                               (client_object.hpp)
 //     oocarray-gateways         how many gateways the store has; without it none, and programs reach the bytes themselves
 //     oocarray-gateway.NUMBER   the address of a gateway: shut out by the one that takes its place
 //     oocarray-signing-key      what metadata servers sign capabilities with
@@ -72,7 +72,7 @@ class rados_possession {
   /// Clients find the metadata server there from now on.
   void publish(const std::vector<std::string>& addresses) const;
   /// The client with this number will not touch the store any more, whatever it has sent: it has left, or, `lost`, must
-  /// be kept from it, as must those who write in its name.  Throws io_error.
+  /// be kept from it.  Throws io_error.
   void end_client(const std::string& number, bool lost) const;
 
  private:

@@ -67,9 +67,9 @@ class metadata_service : public metadata_front {
   /// Who holds the claims of this process, for ranks that write under them; empty where nodes compare the claims that
   /// are stated (file_shape::claim), and need not know them.
   virtual std::string claimant() const { return {}; }
-  /// By a rank, before it writes under a claim of `claimant` and until the pointer goes: it is kept from the store when
-  /// that claim ends without `claimant` knowing it.  Throws io_error, ESTALE where it has ended so.
-  virtual std::shared_ptr<void> join(const std::string& /*claimant*/) { return nullptr; }
+  /// By a rank, before it writes the file under a claim of `claimant` and until the pointer goes: it is kept from the
+  /// store when another claim ends that.  Throws io_error, ESTALE where `claimant` has been lost.
+  virtual std::shared_ptr<void> join(const std::string& /*claimant*/, file_id, const write_claim&) { return nullptr; }
 };
 
 }  // namespace ooc::storage

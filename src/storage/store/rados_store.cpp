@@ -16,6 +16,7 @@
 #include "storage/namespace/local_metadata.hpp"
 #include "storage/namespace/metadata_schema.hpp"
 #include "storage/rados/client_object.hpp"
+#include "storage/rados/file_ranks.hpp"
 #include "storage/rados/possession.hpp"
 #include "storage/rados/rados_database.hpp"
 #include "storage/rados/rados_node.hpp"
@@ -80,7 +81,10 @@ std::shared_ptr<store_core> open_beside_others(const std::shared_ptr<rados_pool>
   // On each connection: what the server has lost while it held nothing is not known any more.
   const std::string number = uuid_text(m.client.id);
   m.introduce = [pool, number] { introduce_client(*pool, number); };
-  m.join = [ranks = std::make_shared<joined_clients>(pool, number)](const std::string& c) { return ranks->join(c); };
+  m.join = [me = rank_of_file{pool, pool->other_pool(d.data), number}](const std::string& claimant, file_id id,
+                                                                       const write_claim& claim) {
+    return join_file(me, claimant, id, claim);
+  };
   auto metadata = std::make_shared<remote_metadata>(m);
   // From before this process was introduced the server may have had gateways, and not shut it out.
   const cluster_info cluster = metadata->cluster();

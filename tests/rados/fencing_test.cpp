@@ -1,0 +1,107 @@
+// Who is kept from a store in RADOS, and how.
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "oocarray/error.hpp"
+#include "storage/base/in_flight.hpp"
+#include "storage/rados/client_object.hpp"
+#include "storage/rados/file_object.hpp"
+#include "storage/rados/file_ranks.hpp"
+#include "storage/rados/rados_node.hpp"
+#include "storage/rados/rados_pool.hpp"
+#include "support/node_fixture.hpp"
+
+using namespace ooc;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// A pool as the tests reach it, and as another process would: with a deadline of its own it has a connection of its
+/// own, which can be shut out.
+struct two_processes {
+  two_processes(const std::string& name, std::chrono::seconds deadline) {
+    storage::rados_location where;
+    where.pool = "ooc";
+    where.name_space = name + "-" + std::to_string(::getpid());
+    here = storage::rados_pool::connect(where);
+    where.deadline = deadline;
+    other = storage::rados_pool::connect(where);
+  }
+  bool other_is_shut_out() const {
+    (void)here->get("by-other");  // so that the OSD has heard of it
+    try {
+      other->put("by-other", "");
+    } catch (const io_error& e) {
+      return e.code() == std::error_code(ESHUTDOWN, std::generic_category());
+    }
+    return false;
+  }
+
+  std::shared_ptr<storage::rados_pool> here, other;
+};
+
+}  // namespace
+
+TEST_CASE("who claims a file shuts out the ranks that write it under a claim that ends with that, and no others") {
+  const two_processes p("ranks", 31s);
+  const auto node = storage::make_rados_node(p.here);
+  auto shape = testing::make_shape(7, {0, 1, 65536}, 65536);
+  REQUIRE_FALSE(testing::create(*node, shape));
+  const auto open = [&](std::uint64_t generation, storage::write_claim claim) {
+    auto s = std::make_shared<storage::file_shape>(*shape);
+    s->generation = generation;
+    s->claim = claim;
+    REQUIRE_FALSE(testing::advance(*node, s));
+  };
+  const storage::rank_of_file rank{p.other, p.other, "rank"};
+  storage::introduce_client(*p.here, "leader");
+  open(2, {2, false});
+  auto joined = join_file(rank, "leader", 7, {2, false});
+  open(3, {3, false});  // both together
+  joined.reset();
+  open(4, {4, true});
+  joined = join_file(rank, "leader", 7, {4, true});
+  open(5, {4, true});  // a resize
+  open(6, {});         // a sync
+  CHECK_FALSE(p.other_is_shut_out());
+  open(7, {7, true});
+  CHECK(p.other_is_shut_out());
+  storage::file_object now;
+  in_flight one;
+  one.start([&](auto ended) {
+    storage::read_file_object(*p.here, 7, "a read", [&now, ended](int, const storage::file_object& found) {
+      now = found;
+      ended({});
+    });
+  });
+  REQUIRE_FALSE(one.wait());
+  CHECK(now.object != 0);
+  CHECK(now.ranks.empty());
+}
+
+TEST_CASE("no rank joins a client that has ended, until that is there again") {
+  const two_processes p("ended", 32s);
+  const auto node = storage::make_rados_node(p.here);
+  REQUIRE_FALSE(testing::create(*node, testing::make_shape(7, {0, 1, 65536}, 65536)));
+  const auto is_refused = [&] {
+    try {
+      (void)storage::join_file({p.here, p.here, "rank"}, "leader", 7, {1, true});
+    } catch (const io_error& e) {
+      return e.code() == std::error_code(ESTALE, std::generic_category());
+    }
+    return false;
+  };
+  CHECK(is_refused());
+  storage::introduce_client(*p.here, "leader");
+  CHECK_FALSE(is_refused());
+  CHECK(storage::end_client_object(*p.here, "leader") == p.here->address());
+  CHECK(storage::end_client_object(*p.here, "leader") == p.here->address());
+  CHECK(is_refused());
+  storage::introduce_client(*p.here, "leader");
+  CHECK_FALSE(is_refused());
+}
