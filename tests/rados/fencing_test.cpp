@@ -15,6 +15,8 @@
 #include "storage/rados/rados_node.hpp"
 #include "storage/rados/rados_pool.hpp"
 #include "support/node_fixture.hpp"
+#include "support/run_command.hpp"
+#include "support/temporary_folder.hpp"
 
 using namespace ooc;
 using namespace std::chrono_literals;
@@ -45,7 +47,38 @@ struct two_processes {
   std::shared_ptr<storage::rados_pool> here, other;
 };
 
+testing::outcome ceph(const std::string& arguments) {
+  const testing::temporary_folder folder;
+  return testing::run_command("ceph " + arguments, folder / "ceph");
+}
+
+/// In the words of `ceph osd blocklist`.
+std::string listed(const std::string& address) {
+  const auto v2 = address.find("v2:");
+  const auto begin = v2 == address.npos ? 0 : v2 + 3;
+  return address.substr(begin, address.find_first_of(",]", begin) - begin);
+}
+
 }  // namespace
+
+TEST_CASE("who was shut out stays out when the cluster has forgotten that, which it does a year later") {
+  const two_processes p("for-good", 33s);
+  const std::string address = p.other->address();
+  p.here->shut_out({address});
+  CHECK(p.other_is_shut_out());
+  const auto list = ceph("osd blocklist ls");
+  CAPTURE(address, list.out);
+  const auto line = list.out.find(listed(address));
+  REQUIRE(line != list.out.npos);
+  const auto then = std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now()) + std::chrono::days(365);
+  const std::string year = std::to_string(static_cast<int>(std::chrono::year_month_day(then).year()));
+  CHECK_THAT(list.out.substr(line, list.out.find('\n', line) - line), Catch::Contains(" " + year + "-"));
+  REQUIRE(ceph("osd blocklist rm " + listed(address)).status == 0);
+  CHECK(p.other_is_shut_out());
+  const auto node = storage::make_rados_node(p.other);
+  CHECK(testing::create(*node, testing::make_shape(7, {0, 1, 65536}, 65536)).code ==
+        std::error_code(ESHUTDOWN, std::generic_category()));
+}
 
 TEST_CASE("who claims a file shuts out the ranks that write it under a claim that ends with that, and no others") {
   const two_processes p("ranks", 31s);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <new>
 #include <utility>
@@ -19,6 +20,9 @@ namespace ooc::storage {
 namespace {
 
 constexpr std::uint64_t of_any_call = 4096;  // bytes
+
+// For how long who was shut out and has not noticed, as it was stopped, is kept out.
+constexpr std::uint32_t shut_out_seconds = 365 * 24 * 3600;
 
 const char* remedy_of(int rc) {
   switch (-rc) {
@@ -74,8 +78,20 @@ struct rados_pool::connection {
   connection(const connection&) = delete;
   connection& operator=(const connection&) = delete;
 
+  /// What a call returns.  Once that we are shut out, for good: the cluster's list forgets us one day, and what is left
+  /// here is older than what others have written since.
+  template <class Call>
+  int result_of(const Call& call) {
+    return noted(shut_out ? -ESHUTDOWN : call());
+  }
+  int noted(int rc) {
+    if (rc == -ESHUTDOWN) shut_out = true;
+    return rc;
+  }
+
   const librados& calls = librados::get();
   rados_t cluster = nullptr;
+  std::atomic<bool> shut_out{false};
   job_threads<> ends{2};
 };
 
@@ -214,7 +230,7 @@ void rados_pool::submit(std::unique_ptr<call> c) {
       under_way_[op.number] = {ticker::clock::now(), op.what};
       if (!std::exchange(watching_, true)) watch_.wake();
     }
-    if (rc == 0) rc = send(op);
+    if (rc == 0) rc = cluster_.result_of([&] { return send(op); });
   } catch (const std::bad_alloc&) {  // nothing was sent
     rc = -ENOMEM;
   }
@@ -240,7 +256,7 @@ int rados_pool::send(call& c) {
 // On a thread of librados, which must not wait.
 void rados_pool::completed(rados_completion_t of_call, void* arg) {
   auto* const c = static_cast<call*>(arg);
-  c->result = c->pool->calls_.aio_get_return_value(of_call);
+  c->result = c->pool->cluster_.noted(c->pool->calls_.aio_get_return_value(of_call));
   came_back(c);
 }
 
@@ -291,19 +307,23 @@ ticker::clock::time_point rados_pool::look() {
 
 std::optional<std::string> rados_pool::get(const std::string& object) const {
   std::array<char, 4096> bytes;
-  const int rc = calls_.read(objects_, object.c_str(), bytes.data(), bytes.size(), 0);
+  const int rc =
+      cluster_.result_of([&] { return calls_.read(objects_, object.c_str(), bytes.data(), bytes.size(), 0); });
   if (rc == -ENOENT) return {};
   if (rc < 0) fail_with(where_, rc, "reading object '" + object + "'");
   return std::string(bytes.data(), static_cast<std::size_t>(rc));
 }
 
 void rados_pool::put(const std::string& object, const std::string& bytes) const {
-  if (const int rc = calls_.write_full(objects_, object.c_str(), bytes.data(), bytes.size()); rc < 0)
+  if (const int rc =
+          cluster_.result_of([&] { return calls_.write_full(objects_, object.c_str(), bytes.data(), bytes.size()); });
+      rc < 0)
     fail_with(where_, rc, "writing object '" + object + "'");
 }
 
 void rados_pool::remove(const std::string& object) const {
-  if (const int rc = calls_.remove(objects_, object.c_str()); rc < 0 && rc != -ENOENT)
+  if (const int rc = cluster_.result_of([&] { return calls_.remove(objects_, object.c_str()); });
+      rc < 0 && rc != -ENOENT)
     fail_with(where_, rc, "removing object '" + object + "'");
 }
 
@@ -336,7 +356,8 @@ std::string rados_pool::lockers(const std::string& object, const std::string& lo
 bool rados_pool::try_lock(const std::string& object, const std::string& lock, std::chrono::seconds at_most) const {
   timeval duration{};
   duration.tv_sec = at_most.count();
-  const int rc = calls_.lock_exclusive(objects_, object.c_str(), lock.c_str(), "", "oocarray", &duration, 0);
+  const int rc = cluster_.result_of(
+      [&] { return calls_.lock_exclusive(objects_, object.c_str(), lock.c_str(), "", "oocarray", &duration, 0); });
   if (rc == -EBUSY) return false;
   if (rc < 0 && rc != -EEXIST) fail_with(where_, rc, "locking object '" + object + "'");
   return rc == 0;
@@ -359,7 +380,8 @@ void rados_pool::drop_snapshot(std::uint64_t snapshot) const {
 }
 
 void rados_pool::take_back(const std::string& object, std::uint64_t snapshot) const {
-  if (const int rc = calls_.ioctx_selfmanaged_snap_rollback(objects_, object.c_str(), snapshot);
+  if (const int rc = cluster_.result_of(
+          [&] { return calls_.ioctx_selfmanaged_snap_rollback(objects_, object.c_str(), snapshot); });
       rc < 0 && rc != -ENOENT)
     fail_with(where_, rc, "taking object '" + object + "' back to a snapshot");
 }
@@ -388,8 +410,9 @@ void rados_pool::shut_out(const std::vector<std::string>& addresses) const {
     all.start([&](auto ended) {
       threads.post([this, &address, ended] {
         std::string text = address;
-        const int rc = calls_.blocklist_add(cluster_.cluster, text.data(), 0);
-        ended(rc < 0 ? failed(rc, "shutting out '" + text + "', which had the store before") : failure{});
+        const int rc =
+            cluster_.result_of([&] { return calls_.blocklist_add(cluster_.cluster, text.data(), shut_out_seconds); });
+        ended(rc < 0 ? failed(rc, "shutting out '" + text + "'") : failure{});
       });
     });
   throw_if(all.wait());

@@ -4,7 +4,7 @@
 // within the deadline, by ETIMEDOUT if need be; after 2 s a line on standard error says what is waited for.
 //
 // The connection to the cluster stays until the process ends: all pools of a cluster share it, and what ends it must be
-// no thread of librados.
+// no thread of librados.  Once it was shut out of the cluster all calls fail with ESHUTDOWN, whatever becomes of that.
 //
 // Owner: shared_ptr; calls that are under way keep it.  Threads: any may call; ends are called on threads of the
 // connection, and must not throw or block for long.
@@ -91,7 +91,8 @@ class rados_pool : public std::enable_shared_from_this<rados_pool> {
   node_space space() const;
   /// How the cluster knows this process; what shut_out() takes.
   std::string address() const;
-  /// Nothing that these processes have sent, and has not been carried out yet, will be.
+  /// Nothing that these processes have sent, and has not been carried out yet, will be, nor what they send later: to
+  /// any pool of the cluster.
   void shut_out(const std::vector<std::string>& addresses) const;
 
   const librados& calls() const noexcept { return calls_; }
