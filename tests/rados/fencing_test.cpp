@@ -6,12 +6,14 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "oocarray/error.hpp"
 #include "storage/base/in_flight.hpp"
 #include "storage/rados/client_object.hpp"
 #include "storage/rados/file_object.hpp"
 #include "storage/rados/file_ranks.hpp"
+#include "storage/rados/possession.hpp"
 #include "storage/rados/rados_node.hpp"
 #include "storage/rados/rados_pool.hpp"
 #include "support/node_fixture.hpp"
@@ -137,4 +139,16 @@ TEST_CASE("no rank joins a client that has ended, until that is there again") {
   CHECK(is_refused());
   storage::introduce_client(*p.here, "leader");
   CHECK_FALSE(is_refused());
+}
+
+TEST_CASE("who has lost the metadata to another takes nothing of the other's away when it ends") {
+  const two_processes p("successor", 34s);
+  const auto nothing = [](const storage::rados_possession&) {};
+  auto first = storage::rados_possession::take(p.other, {"", true, {}}, nothing);
+  const std::string address = p.other->address();
+  const auto second = storage::rados_possession::take(p.here, {"", true, {}}, nothing);
+  second->publish({"there:1"});
+  REQUIRE(ceph("osd blocklist rm " + listed(address)).status == 0);  // as it is forgotten one day
+  first.reset();
+  CHECK(storage::find_rados_server(*p.here) == std::vector<std::string>{"there:1"});
 }

@@ -166,6 +166,7 @@ std::shared_ptr<rados_possession> rados_possession::take(const std::shared_ptr<r
 rados_possession::~rados_possession() {
   if (!taken_ || ::getpid() != process_) return;
   try {
+    if (pool_->get(owner_object) != pool_->address()) return;  // another has come
     pool_->remove(server_object);
     pool_->remove(owner_object);
   } catch (const error&) {
