@@ -117,7 +117,7 @@ class other_program {
 
 }  // namespace
 
-TEST_CASE("a program that opens a store, claims an array and stores what it has changed, each when it is told to",
+TEST_CASE("a program that opens a store, claims an array, stores what it has changed and makes a folder, each when it is told to",
           "[.told]") {
   const auto number = [](const char* name) { return std::stoi(std::getenv(name)); };
   const int socket = number("OOC_TEST_SOCKET"), group = number("OOC_TEST_GROUP");
@@ -142,12 +142,18 @@ TEST_CASE("a program that opens a store, claims an array and stores what it has 
     wait();
     ::_exit(0);
   }
-  try {
-    a->writeback();
-    say("stored");
-  } catch (const error& e) {
-    say((e.code() == std::error_code(ESHUTDOWN, std::generic_category()) ? "shut out: " : "") + std::string(e.what()));
-  }
+  const auto attempt = [&](auto call) {
+    try {
+      call();
+      say("done");
+    } catch (const error& e) {
+      say((e.code() == std::error_code(ESHUTDOWN, std::generic_category()) ? "shut out: " : "") +
+          std::string(e.what()));
+    }
+  };
+  attempt([&] { a->writeback(); });
+  wait();
+  attempt([&] { s.mkdir("by-other"); });
   ::_exit(0);
 }
 
@@ -208,6 +214,8 @@ TEST_CASE("a program that was lost while it held nothing is shut out when it is 
   there.take_over([&] {
     other.send(SIGCONT);
     other.go_on();
+    CHECK_THAT(other.said(), Catch::StartsWith("shut out: "));
+    other.go_on();  // the metadata server cannot help it
     CHECK_THAT(other.said(), Catch::StartsWith("shut out: "));
   });
 }

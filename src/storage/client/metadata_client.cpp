@@ -20,12 +20,14 @@ constexpr auto quick = 2s;  // for calls that nobody should wait for long
 // With a server that is gone: how long, and how often, it is asked all the same.
 constexpr std::chrono::milliseconds probe_time = 500ms, probe_pause = 1s;
 
-/// Of what connecting needs of others: where that fails, another attempt to connect may do.
+/// Of what connecting needs of others: where that fails, another attempt to connect may do, but not for who has been
+/// shut out.
 template <class Call>
 auto for_connection(const Call& call) {
   try {
     return call();
   } catch (const io_error& e) {
+    if (e.code() == std::error_code(ESHUTDOWN, std::generic_category())) throw;
     throw wire::connection_error(e.code(), e.what());
   }
 }
