@@ -53,9 +53,9 @@ struct call_handler::question {
 call_handler::call_handler(const metadata_folder& folder, std::chrono::seconds capability_life,
                            std::chrono::seconds grace, std::function<bool(const client_key&)> alive,
                            std::function<storage::claim_holder(const client_key&)> described,
-                           std::function<void(const client_key&, bool)> client_ends)
+                           std::function<void(const std::vector<client_key>&, bool)> clients_end)
     : described_(std::move(described)),
-      client_ends_(std::move(client_ends)),
+      clients_end_(std::move(clients_end)),
       metadata_(folder.database(), folder.store_uuid(), std::move(alive), folder.open_as()),
       leases_(metadata_.connection()),
       signer_(folder.signing_key()),
@@ -70,16 +70,23 @@ std::vector<client_key> call_handler::remembered() const {
 }
 
 void call_handler::end(const client_key& client) {
-  if (client_ends_) client_ends_(client, false);
   leases_.drop_all(client);
   metadata_.forget_client(client);
-  (void)metadata_.dead();  // moves there what its makers have left behind
+  (void)metadata_.dead();                           // moves there what its makers have left behind
+  if (clients_end_) clients_end_({client}, false);  // last: where the others fail, it may still be lost
 }
 
-void call_handler::lose(const client_key& client) {
-  if (client_ends_) client_ends_(client, holds_something(client));  // before others may have that
-  leases_.drop_all(client);
-  metadata_.lose_client(client);
+void call_handler::lose(std::vector<client_key> clients) {
+  const auto holds = [this](const client_key& c) { return holds_something(c); };
+  const auto idle = std::partition(clients.begin(), clients.end(), holds);
+  if (clients_end_) {  // before others may have what they hold, and all at once, as that takes its time
+    if (idle != clients.begin()) clients_end_({clients.begin(), idle}, true);
+    if (idle != clients.end()) clients_end_({idle, clients.end()}, false);
+  }
+  for (const client_key& c : clients) {
+    leases_.drop_all(c);
+    metadata_.lose_client(c);
+  }
   (void)metadata_.dead();
 }
 

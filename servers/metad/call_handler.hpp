@@ -29,18 +29,18 @@ struct caller {
 class call_handler {
  public:
   /// `grace`: as clients are told, so that they are heard of more often.
-  /// `client_ends`: see metad_options.
+  /// `clients_end`: see metad_options.
   call_handler(const metadata_folder& folder, std::chrono::seconds capability_life, std::chrono::seconds grace,
                std::function<bool(const client_key&)> alive,
                std::function<storage::claim_holder(const client_key&)> described,
-               std::function<void(const client_key&, bool)> client_ends = {});
+               std::function<void(const std::vector<client_key>&, bool)> clients_end = {});
 
   /// Throws what the metadata service throws, and usage_error for a call that cannot be meant.
   wire::call_reply answer(const caller& from, const wire::sent_call& c);
   /// The client is gone for good: its leases end, and what it was making is abandoned.
   void end(const client_key& client);
-  /// The same of one that has not said so, and may come back with its last call.
-  void lose(const client_key& client);
+  /// The same of some that have not said so, and may come back with their last calls.
+  void lose(std::vector<client_key> clients);
 
   /// True where the client has leases, or files that it is making.
   bool holds_something(const client_key& client) const {
@@ -77,7 +77,7 @@ class call_handler {
   void require_lease(question& q, file_id id, wire::lease_kind kind) const;
 
   const std::function<storage::claim_holder(const client_key&)> described_;
-  const std::function<void(const client_key&, bool)> client_ends_;
+  const std::function<void(const std::vector<client_key>&, bool)> clients_end_;
   storage::served_metadata metadata_;
   lease_table leases_;
   wire::capability_signer signer_;

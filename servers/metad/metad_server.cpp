@@ -35,7 +35,7 @@ metad_server::metad_server(asio::io_context& context, metad_options options)
       clients_(options_.grace),
       calls_(
           folder_, options_.capability_life, options_.grace, [this](const client_key& c) { return clients_.alive(c); },
-          [this](const client_key& c) { return clients_.described(c); }, options_.client_ends),
+          [this](const client_key& c) { return clients_.described(c); }, options_.clients_end),
       nodes_(calls_.database(), folder_.nodes(), folder_.has_gateways()),
       ticks_(context),
       listeners_(context, [this](std::shared_ptr<wire::stream_socket> s) { accepted(std::move(s)); }),
@@ -268,14 +268,12 @@ asio::awaitable<void> metad_server::watch() {
         s->close();
       }
     drop_revoked();
-    for (const client_key& c : clients_.take_expired()) {
-      try {
-        calls_.lose(c);
+    if (const auto gone = clients_.take_expired(); !gone.empty()) try {
+        calls_.lose(gone);
       } catch (const error& e) {
-        spdlog::error("ending what a lost client held: {}; tried again", e.what());
-        clients_.expect(c);
+        spdlog::error("ending what lost clients held: {}; tried again", e.what());
+        for (const client_key& c : gone) clients_.expect(c);
       }
-    }
   }
 }
 

@@ -31,9 +31,9 @@ namespace ooc::metad {
 struct metad_options {
   std::filesystem::path folder;
   std::optional<database_elsewhere> elsewhere;  ///< of a store in RADOS
-  /// Called when a client has left, or (true) is taken for lost with something that it holds, which others get next: it
-  /// must not reach the store's bytes any more then.
-  std::function<void(const client_key&, bool)> client_ends;
+  /// Called when clients have left, or (true) are taken for lost with something that they hold, which others get next:
+  /// they must not reach the store's bytes any more then.
+  std::function<void(const std::vector<client_key>&, bool)> clients_end;
   std::uint32_t nodes = 0;                         ///< 0: the folder must hold a store already
   std::optional<std::uint32_t> gateways;           ///< of a store in RADOS; nothing: as many as it has
   storage::credentials owner;                      ///< of the root folder of a new store

@@ -34,8 +34,10 @@ std::unique_ptr<rados_home> serve_from_rados(const std::string& url, metad_optio
         const auto signing_key = storage::find_signing_key(*p.pool());
         options.elsewhere = {p.database(), p.store().uuid, storage::find_gateways(*p.pool()),
                              signing_key.value_or(std::string())};
-        options.client_ends = [&p](const client_key& client, bool lost) {
-          p.end_client(storage::uuid_text(client), lost);
+        options.clients_end = [&p](const std::vector<client_key>& clients, bool are_lost) {
+          std::vector<std::string> numbers;
+          for (const client_key& c : clients) numbers.push_back(storage::uuid_text(c));
+          p.end_clients(numbers, are_lost);
         };
         start(options);
         if (!signing_key) storage::keep_signing_key(*p.pool(), wire::read_secret_line(signing_key_in(options.folder)));

@@ -152,3 +152,21 @@ TEST_CASE("who has lost the metadata to another takes nothing of the other's awa
   first.reset();
   CHECK(storage::find_rados_server(*p.here) == std::vector<std::string>{"there:1"});
 }
+
+TEST_CASE("hundreds are shut out in as many rounds of the monitors as one") {
+  const two_processes p("many", 35s);
+  const auto epoch = [] {
+    const auto dump = ceph("osd stat");  // "...; epoch: e123"
+    return std::stoul(dump.out.substr(dump.out.find("epoch: e") + 8));
+  };
+  std::vector<std::string> addresses{"", p.here->address()};
+  for (int i = 0; i < 200; ++i) addresses.push_back("127.0.0.1:0/" + std::to_string(4'000'000'000 - i));
+  const auto before = epoch();
+  p.here->shut_out(addresses);
+  const auto after = epoch();
+  const auto list = ceph("osd blocklist ls").out;
+  CHECK(list.find(addresses.back()) != list.npos);
+  CHECK(after > before);
+  CHECK(after <= before + 4);  // 32 at a time: 7
+  p.here->put("here", "is not shut out");
+}

@@ -92,9 +92,8 @@ void end_ranks(rados_pool& files, const file_shape& f) {
     if (found.ranks.empty()) return;
     if (std::chrono::steady_clock::now() < end) continue;
     std::vector<std::string> addresses;
-    for (const file_rank& r : found.ranks)
-      if (r.address != files.address()) addresses.push_back(r.address);
-    files.shut_out(addresses);
+    for (const file_rank& r : found.ranks) addresses.push_back(r.address);
+    files.shut_out(std::move(addresses));
     const int gone = change(files, f.id, [&](rados_write_op_t op) {
       for (const file_rank& r : found.ranks) files.calls().write_op_rmxattr(op, r.attribute.c_str());
     });

@@ -87,16 +87,10 @@ class opening {
   const std::string object_;
 };
 
-/// Who is at the address that the object has, if it is another process, will not touch the store any more; what it has
-/// sent may still be on its way.  (An object that is only locked has none.)
-void shut_out_of(const rados_pool& pool, const std::string& object) {
-  const std::string before = pool.get(object).value_or("");
-  if (!before.empty() && before != pool.address()) pool.shut_out({before});
-}
-
-/// From now on this process has the place that the object says the holder of.
+/// From now on this process has the place that the object says the holder of, who will not touch the store any more;
+/// what it has sent may still be on its way.  (An object that is only locked has no address.)
 void take_place(const rados_pool& pool, const std::string& object) {
-  shut_out_of(pool, object);
+  pool.shut_out({pool.get(object).value_or("")});
   pool.put(object, pool.address());
 }
 
@@ -180,12 +174,13 @@ void rados_possession::publish(const std::vector<std::string>& addresses) const 
   pool_->put(server_object, text);
 }
 
-void rados_possession::end_client(const std::string& number, bool lost) const {
+void rados_possession::end_clients(const std::vector<std::string>& numbers, bool lost) const {
   if (lost) {
-    const std::string address = end_client_object(*pool_, number);
-    if (!address.empty() && address != pool_->address()) pool_->shut_out({address});
+    std::vector<std::string> addresses;
+    for (const std::string& number : numbers) addresses.push_back(end_client_object(*pool_, number));
+    pool_->shut_out(std::move(addresses));
   }
-  pool_->remove(client_object(number));
+  for (const std::string& number : numbers) pool_->remove(client_object(number));
 }
 
 std::uint32_t find_gateways(const rados_pool& pool) {
@@ -202,10 +197,10 @@ void set_gateways(const rados_pool& pool, std::uint32_t count) {
     if (object.starts_with(client_prefix) || object.starts_with(gateway_prefix)) places.push_back(object);
     return true;
   });
-  for (const std::string& object : places) {
-    shut_out_of(pool, object);
-    pool.remove(object);
-  }
+  std::vector<std::string> addresses;
+  for (const std::string& object : places) addresses.push_back(pool.get(object).value_or(""));
+  pool.shut_out(std::move(addresses));
+  for (const std::string& object : places) pool.remove(object);
   if (count == 0)
     pool.remove(gateways_object);
   else

@@ -71,9 +71,9 @@ class rados_possession {
 
   /// Clients find the metadata server there from now on.
   void publish(const std::vector<std::string>& addresses) const;
-  /// The client with this number will not touch the store any more, whatever it has sent: it has left, or, `lost`, must
-  /// be kept from it.  Throws io_error.
-  void end_client(const std::string& number, bool lost) const;
+  /// The clients with these numbers will not touch the store any more, whatever they have sent: they have left, or,
+  /// `lost`, must be kept from it.  Throws io_error.
+  void end_clients(const std::vector<std::string>& numbers, bool lost) const;
 
  private:
   explicit rados_possession(std::shared_ptr<rados_pool> pool) : pool_(std::move(pool)) {}

@@ -92,8 +92,8 @@ class rados_pool : public std::enable_shared_from_this<rados_pool> {
   /// How the cluster knows this process; what shut_out() takes.
   std::string address() const;
   /// Nothing that these processes have sent, and has not been carried out yet, will be, nor what they send later: to
-  /// any pool of the cluster.
-  void shut_out(const std::vector<std::string>& addresses) const;
+  /// any pool of the cluster.  This process is left out, and what is empty.
+  void shut_out(std::vector<std::string> addresses) const;
 
   const librados& calls() const noexcept { return calls_; }
   const rados_location& where() const noexcept { return where_; }
