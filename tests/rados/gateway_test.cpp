@@ -140,6 +140,23 @@ TEST_CASE("a store with gateways is reached through them, and by keys of Ceph on
   CHECK_FALSE(s.exists("a0"));
 }
 
+TEST_CASE("who has a store open that its server has forgotten is told of the gateways that it has by now") {
+  gateways store("late-gateways", 0);
+  auto s = store::open(store.url);
+  s.mkdir("x");
+  const auto pool = rados_pool::connect(parse_rados_url(store.url.substr(store.url.find(':') + 1)).where);
+  std::vector<std::string> clients;
+  pool->for_each_object([&](const std::string& object) {
+    if (object.starts_with("oocarray-client.")) clients.push_back(object);
+    return true;
+  });
+  CHECK(clients.size() == 1);
+  for (const std::string& object : clients) pool->remove(object);
+  CHECK(store.metad->stop() == 0);
+  store.metad = store.start_metad({"--gateways", "1"});
+  CHECK_THROWS_WITH(s.mkdir("y"), Catch::Contains("is reached through gateways: open " + store.served()));
+}
+
 TEST_CASE("a gateway that is started anew takes the place of the one before, and programs go on") {
   gateways store("anew", 1);
   runtime rt({.memory = 1_MiB});

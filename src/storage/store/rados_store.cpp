@@ -80,15 +80,17 @@ std::shared_ptr<store_core> open_beside_others(const std::shared_ptr<rados_pool>
   m.address = m.lookup();
   // On each connection: what the server has lost while it held nothing is not known any more.
   const std::string number = uuid_text(m.client.id);
-  m.introduce = [pool, number] { introduce_client(*pool, number); };
+  m.introduce = [pool, number] {
+    introduce_client(*pool, number);
+    // Before that the server may have been given gateways, and not have shut this process out.
+    if (find_gateways(*pool) != 0) refuse_for_gateways(*pool);
+  };
   m.join = [me = rank_of_file{pool, pool->other_pool(d.data), number}](const std::string& claimant, file_id id,
                                                                        const write_claim& claim) {
     return join_file(me, claimant, id, claim);
   };
   auto metadata = std::make_shared<remote_metadata>(m);
-  // From before this process was introduced the server may have had gateways, and not shut it out.
   const cluster_info cluster = metadata->cluster();
-  if (cluster.gateways) refuse_for_gateways(*pool);
   auto core = std::make_shared<store_core>(pool->where().name(), d.uuid, std::move(metadata),
                                            striped_file::nodes{make_rados_node(pool->other_pool(d.data))},
                                            cluster.asker, unpacked_node);
