@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "oocarray/file.hpp"
@@ -175,6 +176,34 @@ TEST_CASE("a gateway that is started anew takes the place of the one before, and
   a.writeback(durable);
   a.invalidate();
   CHECK(holds(a, 3));
+}
+
+TEST_CASE("a program that stores all the time while its gateway is replaced waits, and goes on") {
+  gateways store("replaced", 1);
+  runtime rt({.memory = 1_MiB});
+  auto s = store::open(store.served());
+  ooc_array<int, 1> a(rt, s, "a", create, {10'000});
+  std::unique_ptr<server_process> next;
+  std::thread replacing([&] { next = store.start_gateway(0); });
+  std::string why;
+  int last = 0;
+  const auto stores = [&] {
+    try {
+      fill(a, ++last);
+      a.writeback(durable);
+    } catch (const error& e) {
+      why = e.what();
+    }
+    return why.empty();
+  };
+  while (stores() && !store.all[0]->logged("another process has become its gateway")) {
+  }
+  CHECK(why.empty());
+  replacing.join();
+  CHECK(has_ended(*store.all[0]));
+  CHECK(stores());
+  a.invalidate();
+  CHECK(holds(a, last));
 }
 
 TEST_CASE("a server with a folder is no gateway, and a gateway is for the numbers that there are") {

@@ -6,6 +6,7 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cassert>
+#include <cerrno>
 #include <exception>
 #include <utility>
 
@@ -252,6 +253,8 @@ asio::awaitable<void> io_client::frame_came(std::size_t channel, wire::frame_rea
   if (h.has(frame_header::failed)) {
     co_await reader.skip(h.payload_bytes);
     failure f = failure_of(*c, reader.body());
+    // A gateway that another has replaced, and that is about to end: the other one answers.
+    if (f.code == std::error_code(ESHUTDOWN, std::generic_category())) throw wire::connection_error(f.code, f.what);
     if (f.code == std::errc::bad_message && c->kind == frame_kind::write && may_be_damaged_again(*c))
       send_again(c);
     else
