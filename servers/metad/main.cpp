@@ -93,7 +93,8 @@ int run(int argc, char** argv) {
     server.emplace(loop->context(), options);
   };
   if (line.has("database"))
-    home = metad::serve_from_rados(line.get<std::string>("database"), o, make);
+    home = metad::serve_from_rados(line.get<std::string>("database"), o, make,
+                                   [&](const std::string& why) { loop->fail(why); });
   else
     make(o);
   server->start();

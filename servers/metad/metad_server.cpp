@@ -139,7 +139,10 @@ std::string metad_server::answer(session& s, const waiting_frame& f) {
       case wire::frame_kind::enlist: return enlist(s, f.body);
       case wire::frame_kind::cluster: return cluster(s);
       case wire::frame_kind::stats: return statistics().SerializeAsString();
-      case wire::frame_kind::ping: return {};
+      case wire::frame_kind::ping:
+        // Else a client would stay in touch with this server, and be taken for lost by the next one.
+        if (options_.in_place && !options_.in_place()) s.close();
+        return {};
       default:
         throw usage_error({ENOSYS, std::generic_category()},
                           "a metadata server does not answer a " + wire::kind_name(f.kind));

@@ -34,6 +34,8 @@ struct metad_options {
   /// Called when clients have left, or (true) are taken for lost with something that they hold, which others get next:
   /// they must not reach the store's bytes any more then.
   std::function<void(const std::vector<client_key>&, bool)> clients_end;
+  /// Whether this is still the server of the store, as far as it can know; empty: it always is.
+  std::function<bool()> in_place;
   std::uint32_t nodes = 0;                         ///< 0: the folder must hold a store already
   std::optional<std::uint32_t> gateways;           ///< of a store in RADOS; nothing: as many as it has
   storage::credentials owner;                      ///< of the root folder of a new store

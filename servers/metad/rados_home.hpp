@@ -18,9 +18,11 @@ class rados_home {
 };
 
 /// Waits until no other process has the metadata of the store at `url`, making the store where there is none, and calls
-/// `start` with `options` completed; only then may another process try.  The result goes before the server, which no
-/// client reaches any more then. Throws usage_error where there can be no such store.
+/// `start` with `options` completed; only then may another process try.  `lost` is called, on a thread of its own, once
+/// another has it all the same, as this one was stopped.  The result goes before the server, which no client reaches
+/// any more then.  Throws usage_error where there can be no such store.
 std::unique_ptr<rados_home> serve_from_rados(const std::string& url, metad_options options,
-                                             const std::function<void(const metad_options&)>& start);
+                                             const std::function<void(const metad_options&)>& start,
+                                             std::function<void(const std::string& why)> lost);
 
 }  // namespace ooc::metad

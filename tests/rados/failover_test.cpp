@@ -117,8 +117,10 @@ class other_program {
 
 }  // namespace
 
-TEST_CASE("a program that opens a store, claims an array, stores what it has changed and makes a folder, each when it is told to",
-          "[.told]") {
+TEST_CASE(
+    "a program that opens a store, claims an array, stores what it has changed and makes a folder, each when it is "
+    "told to",
+    "[.told]") {
   const auto number = [](const char* name) { return std::stoi(std::getenv(name)); };
   const int socket = number("OOC_TEST_SOCKET"), group = number("OOC_TEST_GROUP");
   const auto say = [&](const std::string& what) { REQUIRE(::write(socket, what.data(), what.size()) > 0); };
@@ -298,6 +300,28 @@ TEST_CASE("when a metadata server is killed another takes its place, and program
   const auto seen = testing::run_command(ooc_command() + " --store '" + url + "' ls", folder / "ls");
   CHECK(seen.out == "a\nx/\n");
   CHECK(second->stop() == 0);
+}
+
+TEST_CASE("a metadata server that was stopped until another had its place ends, and programs stay with the other") {
+  const std::string url = url_of("stopped");
+  testing::temporary_folder folder;
+  const std::string metad = std::getenv("OOC_METAD");
+  testing::server_process first(metad, {"--folder", (folder / "1").string(), "--database", url}, folder / "log1");
+  auto s = store::open(url);
+  runtime rt({.memory = 8_MiB});
+  ooc_array<int, 1> a(rt, s, "a", create, {100'000});
+  a[7] = 1;
+  first.pause();
+  testing::server_process second(metad, {"--folder", (folder / "2").string(), "--database", url}, folder / "log2");
+  s.mkdir("x");
+  first.resume();
+  CHECK(testing::soon([&] { return first.logged("another process has its metadata now"); }));
+  CHECK(first.wait() == 1);
+  a[8] = 2;
+  a.writeback(durable);
+  a.close();
+  CHECK(testing::run_command(ooc_command() + " --store '" + url + "' ls", folder / "ls").out == "a\nx/\n");
+  CHECK(second.stop() == 0);
 }
 
 TEST_CASE("a program that is killed loses the store to the next one after a while, and nothing that was acknowledged") {

@@ -94,6 +94,16 @@ void take_place(const rados_pool& pool, const std::string& object) {
   pool.put(object, pool.address());
 }
 
+/// `another` where this process has lost the place that it has taken; empty: it has it.
+std::string who_has_taken(const rados_pool& pool, const std::string& object, const std::string& another) {
+  try {
+    return pool.get(object) == pool.address() ? std::string() : another;
+  } catch (const io_error& e) {
+    if (e.code() == std::error_code(ESHUTDOWN, std::generic_category())) return another;
+    throw;
+  }
+}
+
 rados_description find_or_make(const rados_pool& pool, const rados_possession::wish& w) {
   if (const auto d = find_description(pool)) return *d;
   std::string other;
@@ -168,6 +178,10 @@ rados_possession::~rados_possession() {
   }
 }
 
+std::string rados_possession::who_took() const {
+  return who_has_taken(*pool_, owner_object, name_of(*pool_) + ": another process has its metadata now");
+}
+
 void rados_possession::publish(const std::vector<std::string>& addresses) const {
   std::string text;
   for (const std::string& a : addresses) text += a + "\n";
@@ -221,14 +235,9 @@ rados_description take_gateway(const rados_pool& pool, std::uint32_t number) {
 }
 
 std::string who_took_gateway(const rados_pool& pool, std::uint32_t number) {
-  const std::string another = name_of(pool) + ": another process has become its gateway " + std::to_string(number) +
-                              ", or it has another number of gateways by now";
-  try {
-    return pool.get(gateway_object(number)) == pool.address() ? std::string() : another;
-  } catch (const io_error& e) {
-    if (e.code() == std::error_code(ESHUTDOWN, std::generic_category())) return another;
-    throw;
-  }
+  return who_has_taken(pool, gateway_object(number),
+                       name_of(pool) + ": another process has become its gateway " + std::to_string(number) +
+                           ", or it has another number of gateways by now");
 }
 
 std::optional<std::string> find_signing_key(const rados_pool& pool) { return pool.get(signing_key_object); }

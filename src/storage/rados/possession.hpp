@@ -69,6 +69,8 @@ class rados_possession {
   const std::string& database() const noexcept { return database_; }
   const std::shared_ptr<rados_pool>& pool() const noexcept { return pool_; }
 
+  /// Why another process has them now; empty: this one has.  Throws io_error where that cannot be known now.
+  std::string who_took() const;
   /// Clients find the metadata server there from now on.
   void publish(const std::vector<std::string>& addresses) const;
   /// The clients with these numbers will not touch the store any more, whatever they have sent: they have left, or,
