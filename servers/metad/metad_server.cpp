@@ -46,10 +46,11 @@ metad_server::metad_server(asio::io_context& context, metad_options options)
     spdlog::warn("node {}: forgotten, another folder may register", *options_.forget_node);
   }
   for (const std::uint32_t node : options_.missing_nodes) nodes_.set_missing(node);
-  for (const client_key& c : calls_.remembered()) clients_.expect(c);
 }
 
 void metad_server::start() {
+  // Not earlier: in RADOS shutting out the server before may have taken a while.
+  for (const client_key& c : calls_.remembered()) clients_.expect(c);
   listeners_.start(options_.listen, options_.key != nullptr);
   asio::co_spawn(context_, watch(), asio::detached);
 }
