@@ -170,3 +170,23 @@ TEST_CASE("hundreds are shut out in as many rounds of the monitors as one") {
   CHECK(after <= before + 4);  // 32 at a time: 7
   p.here->put("here", "is not shut out");
 }
+
+TEST_CASE("an object is replaced by who has looked at what is there, and not behind another") {
+  const two_processes p("replaced", 36s);
+  std::vector<std::string> seen;
+  const auto replace = [&](const std::string& by, const std::string& meanwhile) {
+    seen.clear();
+    storage::replace_object(*p.here, "place", by, [&](const std::string& before) {
+      seen.push_back(before);
+      if (seen.size() == 1 && !meanwhile.empty()) p.other->put("place", meanwhile);
+    });
+  };
+  using strings = std::vector<std::string>;
+  replace("a", "b");
+  CHECK(seen == strings{"", "b"});
+  replace("c", "d");
+  CHECK(seen == strings{"a", "d"});
+  replace("e", "");
+  CHECK(seen == strings{"c"});
+  CHECK(p.here->get("place") == "e");
+}

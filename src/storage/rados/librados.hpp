@@ -23,7 +23,7 @@ struct librados {
   X(read_op_getxattrs) X(getxattrs_next) X(getxattrs_end) X(write_op_setxattr)                   \
   X(write_op_rmxattr) X(release_write_op) X(write_op_assert_exists) X(write_op_create)           \
   X(write_op_write) X(write_op_write_full) X(write_op_truncate) X(write_op_remove)               \
-  X(aio_write_op_operate)                                                                        \
+  X(aio_write_op_operate) X(write_op_assert_version) X(get_last_version)                         \
   X(ioctx_snap_set_read) X(ioctx_selfmanaged_snap_create) X(ioctx_selfmanaged_snap_remove)       \
   X(ioctx_selfmanaged_snap_rollback) X(ioctx_selfmanaged_snap_set_write_ctx)
 // clang-format on

@@ -15,6 +15,7 @@
 #include "storage/base/refuse.hpp"
 #include "storage/rados/client_object.hpp"
 #include "storage/rados/rados_database.hpp"
+#include "storage/rados/result_of.hpp"
 
 namespace ooc::storage {
 
@@ -89,9 +90,9 @@ class opening {
 
 /// From now on this process has the place that the object says the holder of, who will not touch the store any more;
 /// what it has sent may still be on its way.  (An object that is only locked has no address.)
-void take_place(const rados_pool& pool, const std::string& object) {
-  pool.shut_out({pool.get(object).value_or("")});
-  pool.put(object, pool.address());
+/// Where somebody else has taken the place meanwhile, as this process was stopped, that one as well.
+void take_place(rados_pool& pool, const std::string& object) {
+  replace_object(pool, object, pool.address(), [&](const std::string& before) { pool.shut_out({before}); });
 }
 
 /// `another` where this process has lost the place that it has taken; empty: it has it.
@@ -221,7 +222,31 @@ void set_gateways(const rados_pool& pool, std::uint32_t count) {
     pool.put(gateways_object, std::to_string(count));
 }
 
-rados_description take_gateway(const rados_pool& pool, std::uint32_t number) {
+void replace_object(rados_pool& pool, const std::string& object, const std::string& bytes,
+                    const std::function<void(const std::string&)>& look) {
+  const auto was_changed = [](int rc) { return rc == -ERANGE || rc == -EOVERFLOW || rc == -EEXIST; };
+  int rc = 0;
+  do {
+    std::uint64_t version = 0;
+    const auto before = pool.get(object, &version);
+    look(before.value_or(""));
+    rc = result_of([&](rados_pool::end ended) {
+      pool.write(
+          object, 0, "the change of object '" + object + "'",
+          [&](rados_write_op_t op) {
+            if (before)
+              pool.calls().write_op_assert_version(op, version);
+            else
+              pool.calls().write_op_create(op, LIBRADOS_CREATE_EXCLUSIVE, nullptr);
+            pool.calls().write_op_write_full(op, bytes.data(), bytes.size());
+          },
+          std::move(ended));
+    });
+  } while (was_changed(rc));
+  if (rc < 0) throw_if(pool.failed(rc, "writing object '" + object + "'"));
+}
+
+rados_description take_gateway(rados_pool& pool, std::uint32_t number) {
   const auto store = find_description(pool);
   if (!store) refuse(errc::not_a_store, name_of(pool) + ": there is none yet; `ooc-metad --database` makes one");
   const std::string object = gateway_object(number);

@@ -94,9 +94,13 @@ std::uint32_t find_gateways(const rados_pool& pool);
 /// gateways, which keep the files apart by their number, and programs.  By who has the metadata.
 void set_gateways(const rados_pool& pool, std::uint32_t count);
 
+/// The object becomes `bytes`: `look` has been called with what it was, and nobody has changed it since.
+void replace_object(rados_pool& pool, const std::string& object, const std::string& bytes,
+                    const std::function<void(const std::string&)>& look);
+
 /// Has gateway `number` from now on: who had it before is shut out.  Throws usage_error (errc::not_a_store) where there
 /// is no store, or it has no such gateway.
-rados_description take_gateway(const rados_pool& pool, std::uint32_t number);
+rados_description take_gateway(rados_pool& pool, std::uint32_t number);
 
 /// Why this process, which has taken it, is gateway `number` no more; empty: it is.  Throws io_error.
 std::string who_took_gateway(const rados_pool& pool, std::uint32_t number);

@@ -305,12 +305,13 @@ ticker::clock::time_point rados_pool::look() {
 
 // --- Waiting
 
-std::optional<std::string> rados_pool::get(const std::string& object) const {
+std::optional<std::string> rados_pool::get(const std::string& object, std::uint64_t* version) const {
   std::array<char, 4096> bytes;
   const int rc =
       cluster_.result_of([&] { return calls_.read(objects_, object.c_str(), bytes.data(), bytes.size(), 0); });
   if (rc == -ENOENT) return {};
   if (rc < 0) fail_with(where_, rc, "reading object '" + object + "'");
+  if (version != nullptr) *version = calls_.get_last_version(objects_);
   return std::string(bytes.data(), static_cast<std::size_t>(rc));
 }
 
@@ -400,24 +401,27 @@ std::string rados_pool::address() const {
   return address;
 }
 
-// The monitors take as long for one, a second, as for as many as ask at a time.
 void rados_pool::shut_out(std::vector<std::string> addresses) const {
   std::erase_if(addresses, [own = address()](const std::string& a) { return a.empty() || a == own; });
-  if (addresses.empty()) return;
-  constexpr std::size_t most_at_once = 512;
-  job_threads<> threads(static_cast<unsigned>(std::min(most_at_once, addresses.size())));
-  in_flight all;
-  for (const std::string& address : addresses)
-    all.start([&](auto ended) {
-      threads.post([this, &address, ended] {
-        std::string text = address;
-        const int rc =
-            cluster_.result_of([&] { return calls_.blocklist_add(cluster_.cluster, text.data(), shut_out_seconds); });
-        ended(rc < 0 ? failed(rc, "shutting out '" + text + "'") : failure{});
+  if (addresses.empty()) {
+    (void)space();  // throws where no monitor answers, for which the wait below knows no deadline
+  } else {
+    // The monitors take as long for one, a second, as for as many as ask at a time.
+    constexpr std::size_t most_at_once = 512;
+    job_threads<> threads(static_cast<unsigned>(std::min(most_at_once, addresses.size())));
+    in_flight all;
+    for (const std::string& address : addresses)
+      all.start([&](auto ended) {
+        threads.post([this, &address, ended] {
+          std::string text = address;
+          const int rc =
+              cluster_.result_of([&] { return calls_.blocklist_add(cluster_.cluster, text.data(), shut_out_seconds); });
+          ended(rc < 0 ? failed(rc, "shutting out '" + text + "'") : failure{});
+        });
       });
-    });
-  throw_if(all.wait());
-  // From now on what is sent here makes OSDs look at the list first.
+    throw_if(all.wait());
+  }
+  // It has the list, and what is sent carries its number.
   if (const int rc = calls_.wait_for_latest_osdmap(cluster_.cluster); rc < 0)
     fail_with(where_, rc, "asking for the newest map");
 }

@@ -72,8 +72,9 @@ class rados_pool : public std::enable_shared_from_this<rados_pool> {
 
   // --- Waiting.  Not to be called from an end.
 
-  /// All of a small object (at most 4 KiB); nothing where there is none.  Throws io_error.
-  std::optional<std::string> get(const std::string& object) const;
+  /// All of a small object (at most 4 KiB); nothing where there is none.  Throws io_error.  `version`: for
+  /// write_op_assert_version; not where other threads use this pool.
+  std::optional<std::string> get(const std::string& object, std::uint64_t* version = nullptr) const;
   void put(const std::string& object, const std::string& bytes) const;
   void remove(const std::string& object) const;
   /// Calls `f` with the name of every object, until it returns false.  Throws io_error.
@@ -92,8 +93,9 @@ class rados_pool : public std::enable_shared_from_this<rados_pool> {
   /// How the cluster knows this process; what shut_out() takes.
   std::string address() const;
   /// Nothing that these processes have sent, and has not been carried out yet, will be, nor what they send later: to
-  /// any pool of the cluster.  This process is left out, and what is empty.
-  void shut_out(std::vector<std::string> addresses) const;
+  /// any pool of the cluster.  This process is left out, and what is empty.  What is sent here from now on is carried
+  /// out after that of nobody whom anybody has shut out until now: an OSD that has not heard of that learns it first.
+  void shut_out(std::vector<std::string> addresses = {}) const;
 
   const librados& calls() const noexcept { return calls_; }
   const rados_location& where() const noexcept { return where_; }
