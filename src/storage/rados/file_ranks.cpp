@@ -71,6 +71,7 @@ std::shared_ptr<void> join_file(const rank_of_file& rank, const std::string& cla
                    "store '" + rank.clients->where().name() +
                        "': the metadata server has lost the process that has opened the file for all ranks: open it "
                        "again, in all of them");
+  rank.files->shut_out();  // has been done to those whose claims ended for this one
   return joined;
 }
 

@@ -90,6 +90,7 @@ class upkeep {
   /// is about to move it only.
   failure advance() const {
     file_object now;
+    pool_.shut_out();  // has been done to those whose claims have ended: OSDs are to know it
     int rc = find(now);
     if (rc >= 0 && !now.ranks.empty()) end_ranks(pool_, file_);
     if (rc >= 0 && file_.cut) {
