@@ -222,37 +222,79 @@ TEST_CASE("a program that was lost while it held nothing is shut out when it is 
   });
 }
 
+namespace {
+
+/// Two ranks of one program, with the array open.
+struct two_ranks {
+  explicit two_ranks(const std::string& url) {
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, between) == 0);
+    first.emplace(url, 0, between[0]);
+    second.emplace(url, 1, between[1]);
+    for (const auto* rank : {&first, &second}) REQUIRE((*rank)->said() == "opened");
+    for (const auto* rank : {&first, &second}) (*rank)->go_on();
+    for (const auto* rank : {&first, &second}) REQUIRE((*rank)->said() == "claimed");
+  }
+  ~two_ranks() {
+    for (const int fd : between) ::close(fd);
+  }
+  void second_is_shut_out() const {
+    second->go_on();
+    CHECK_THAT(second->said(), Catch::StartsWith("shut out: "));
+  }
+
+  int between[2];
+  std::optional<other_program> first, second;
+};
+
+}  // namespace
+
 TEST_CASE("ranks whose rank 0 was killed are shut out before another program may have their array") {
   quickly_lost there("ranks");
-  int between[2];
-  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, between) == 0);
-  const other_program first(there.url, 0, between[0]), second(there.url, 1, between[1]);
-  for (const auto* rank : {&first, &second}) REQUIRE(rank->said() == "opened");
-  for (const auto* rank : {&first, &second}) rank->go_on();
-  for (const auto* rank : {&first, &second}) REQUIRE(rank->said() == "claimed");
-  first.send(SIGKILL);
-  there.take_over([&] {
-    second.go_on();
-    CHECK_THAT(second.said(), Catch::StartsWith("shut out: "));
-  });
-  for (const int fd : between) ::close(fd);
+  const two_ranks ranks(there.url);
+  ranks.first->send(SIGKILL);
+  there.take_over([&] { ranks.second_is_shut_out(); });
+}
+
+TEST_CASE("ranks whose rank 0 was killed with the metadata server are shut out when another server is there") {
+  quickly_lost there("both");
+  const two_ranks ranks(there.url);
+  ranks.first->send(SIGKILL);
+  there.metad.kill();
+  const testing::server_process next(
+      std::getenv("OOC_METAD"), {"--folder", (there.folder / "2").string(), "--database", there.url, "--grace", "2"},
+      there.folder / "log2");
+  there.take_over([&] { ranks.second_is_shut_out(); });
 }
 
 TEST_CASE("ranks whose rank 0 has let go of their array alone are shut out before another program may have it") {
   quickly_lost there("left");
-  int between[2];
-  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, between) == 0);
-  const other_program first(there.url, 0, between[0]), second(there.url, 1, between[1]);
-  for (const auto* rank : {&first, &second}) REQUIRE(rank->said() == "opened");
-  for (const auto* rank : {&first, &second}) rank->go_on();
-  for (const auto* rank : {&first, &second}) REQUIRE(rank->said() == "claimed");
-  first.let_go();
-  REQUIRE(first.said() == "let go");
-  there.take_over([&] {
-    second.go_on();
-    CHECK_THAT(second.said(), Catch::StartsWith("shut out: "));
-  });
-  for (const int fd : between) ::close(fd);
+  const two_ranks ranks(there.url);
+  ranks.first->let_go();
+  REQUIRE(ranks.first->said() == "let go");
+  there.take_over([&] { ranks.second_is_shut_out(); });
+}
+
+TEST_CASE("a program that has a store alone and is stopped until another has it is shut out") {
+  const std::string url = url_of("alone");
+  runtime rt({.memory = 8_MiB});
+  {
+    ooc_array<int, 1> a(rt, store::open(url), "a", create, {100'000});
+    for (int& v : a) v = 1;
+  }
+  const other_program other(url);
+  REQUIRE(other.said() == "opened");
+  other.go_on();
+  REQUIRE(other.said() == "claimed");
+  other.send(SIGSTOP);
+  ooc_array<int, 1> a(rt, store::open(url), "a", open);
+  for (int& v : a) v = 3;
+  a.writeback();
+  other.send(SIGCONT);
+  other.go_on();
+  CHECK_THAT(other.said(), Catch::StartsWith("shut out: "));
+  a.invalidate();
+  const auto& seen = a;
+  CHECK(std::all_of(seen.begin(), seen.end(), [](int v) { return v == 3; }));
 }
 
 TEST_CASE("an OSD that is killed while an array is swept costs time, and no element") {
