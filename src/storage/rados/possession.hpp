@@ -90,9 +90,9 @@ class rados_possession {
 /// The number of gateways through which alone the store is reached; 0: programs reach it themselves.
 std::uint32_t find_gateways(const rados_pool& pool);
 
-/// The number from now on.  Where it was another one, gateways are shut out, which keep the files apart by their number,
-/// and programs that the metadata server knows; those that it has forgotten learn it when they connect, and their ranks
-/// are at the files.  By who has the metadata.
+/// The number from now on.  Where it was another one, gateways are shut out, which keep the files apart by their
+/// number, and programs that the metadata server knows; those that it has forgotten learn it when they connect, and
+/// their ranks are at the files.  By who has the metadata.
 void set_gateways(const rados_pool& pool, std::uint32_t count);
 
 /// The object becomes `bytes`: `look` has been called with what it was, and nobody has changed it since.
