@@ -1,6 +1,7 @@
 """Calls whose results were not NumPy's once: what NumPy's functions give of arrays that are large for ordinary memory."""
 
 import gc
+import operator
 import warnings
 
 import numpy as np
@@ -68,6 +69,54 @@ def test_so_is_one_that_is_made_of_a_result_that_was_not_computed(kept, change):
     z = y + 1
     change(y)
     same(z, P * 2 + 1)
+
+
+@pytest.mark.parametrize("make", [
+    lambda x: np.sum(x, axis=0), lambda x: xp.mean(x, axis=1), lambda x: np.quantile(x, 0.5, axis=0), lambda x: np.quantile(x, [0.2, 0.9], axis=1),
+    lambda x: xp.reshape(xp.asarray(x), (30, 120)) if isinstance(x, ooc.Array) else x.reshape(30, 120), lambda x: x[:, 1:].reshape(-1),
+    lambda x: np.max(x, axis=1, keepdims=True),
+], ids=["sum", "mean", "quantile", "quantiles", "reshape", "reshape of a part", "max"])  # fmt: skip
+def test_operators_in_place_change_results_whose_shape_is_not_that_of_what_holds_them(kept, make):
+    ours, numpys = make(xp.asarray(kept(P))), make(P.copy())
+    for of in "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow":
+        operated, expected = getattr(operator, of)(ours, 3), getattr(operator, of)(numpys, 3)
+        assert operated is ours and expected is numpys
+        same(ours, numpys)
+    pending = ours * 2
+    ours[1], numpys[1] = -4, -4
+    ours[[1, 0]], numpys[[1, 0]] = 8, 8
+    ours[::2], numpys[::2] = ours[::2] + 1, numpys[::2] + 1
+    ours[numpys > 8.5], numpys[numpys > 8.5] = 0, 0
+    same(ours, numpys)
+    assert not np.array_equal(pending, numpys * 2)
+
+
+@pytest.mark.parametrize("change", [
+    lambda y: y.__iadd__(1), lambda y: y.__setitem__(slice(3, 70), 5), lambda y: y.__setitem__([3, 1, 2], 5), lambda y: y.fill(3),
+    lambda y: np.add(y, 1, out=y), lambda y: np.copyto(y, 4), lambda y: y.__setitem__(y > 0.5, 0), lambda y: y.sort(),
+])
+def test_another_shape_has_the_same_memory(kept, change):
+    a, p = kept(P), P.copy()
+    y = xp.reshape(xp.asarray(a), (-1,))
+    before = a + y[:60]
+    change(y)
+    change(p.reshape(-1))
+    same(a, p)
+    same(y, p.reshape(-1))
+    same(before, P + P.reshape(-1)[:60])
+    a[0] = p[0] = 7
+    same(y, p.reshape(-1))
+
+
+@pytest.mark.parametrize("make", [
+    lambda a, xp: np.roll(a, 3), lambda a, xp: (xp.asarray(a) * 2).ravel(), lambda a, xp: (xp.asarray(a) * 2).reshape(3600),
+    lambda a, xp: (xp.asarray(a) * 2).flatten(), lambda a, xp: np.roll(xp.asarray(a) + 1, 0),
+])
+def test_a_reshape_to_the_same_shape_stays_as_it_was_when_the_array_changes(kept, make):
+    a = kept(P.reshape(-1))
+    y = make(a, xp)
+    a[...] = 0
+    same(y, make(P.reshape(-1), np))
 
 
 def test_a_positional_out_and_overwritten_inputs_are_seen(kept):

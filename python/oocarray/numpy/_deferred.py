@@ -62,7 +62,10 @@ class Deferred(Array):
             now = self._node.now()
             if not (isinstance(now, Stored) and now.shape == now.array.shape):
                 stored = Stored(_evaluation.stored(now))
-                now.settle(stored)
+                if isinstance(now, Stored):  # others who see it in another shape still share its memory
+                    self._node = stored
+                else:
+                    now.settle(stored)
                 _pending.done(self)
                 now = stored
             return now.array
@@ -82,7 +85,7 @@ class Deferred(Array):
         now = array._node.now() if isinstance(array, Deferred) else None
         if isinstance(now, Held):
             return self._is_of(now)
-        core = array._core  # first: it computes what is pending, which is a leaf then
+        core = (array._holder() if isinstance(array, Deferred) else array)._core  # first: what is pending is a leaf then
         return any(isinstance(leaf, Stored) and leaf.array._core.same(core) for leaf in self._node.leaves())
 
     def _is_of(self, node: Held) -> bool:
@@ -109,13 +112,23 @@ class Deferred(Array):
     def _dtype(self) -> np.dtype:  # type: ignore[override]
         return self._node.dtype
 
+    def _holder(self) -> Array:
+        """The array with its elements, in whatever shape: of facts that are the same in all."""
+        now = self._node.now()
+        return now.array if isinstance(now, Stored) else self._array()
+
+    @property
+    def path(self) -> str:
+        """That of the array which holds its elements."""
+        return self._holder().path
+
     @property
     def _order(self) -> int:  # type: ignore[override]
-        return self._array()._order
+        return self._holder()._order
 
     @property
     def _tiled(self) -> bool:  # type: ignore[override]
-        return self._array()._tiled
+        return self._holder()._tiled
 
     @property
     def _of_ranks(self) -> bool:  # type: ignore[override]
@@ -124,7 +137,7 @@ class Deferred(Array):
 
     @property
     def _store(self) -> "Optional[Store]":  # type: ignore[override]
-        return self._array()._store
+        return self._holder()._store
 
     @property
     def _runtime(self) -> "Runtime":  # type: ignore[override]
@@ -182,7 +195,7 @@ class Deferred(Array):
 
     def _view(self) -> Any:
         now = self._node.now()
-        return self._values(now) if isinstance(now, Held) else self._array()._view()
+        return self._values(now) if isinstance(now, Held) else self._holder()._view().reshape(self.shape)
 
     def __getitem__(self, key: Any) -> "Deferred":
         from ._indexing import taken

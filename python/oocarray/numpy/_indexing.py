@@ -260,8 +260,7 @@ def assign(x: Deferred, key: Any, value: Any) -> None:
         values[(*keys, ...)] = _evaluation.held(node)
         x._node = Held(values)
         return
-    target = _changing(x)
-    into = Stored(target, x.shape)
+    into = _changing(x)
     if _meets(node, into):  # as a view of the same array, whose other elements change meanwhile
         node = Stored(_evaluation.stored(node, scratch(node.shape, node.dtype)))
     _evaluation.write(node, into, lambda box: tuple(base if d is None else within(base, box[d]) for base, d in places))
@@ -281,13 +280,15 @@ def _value(x: Deferred, value: Any, shape: Shape) -> Node:
     return broadcast_to(Deferred(cast(node, x.dtype)), shape)._node.now()
 
 
-def _changing(x: Deferred) -> Any:
-    """The array of a store that holds the elements, when all that need it as it is have been computed."""
-    array = x._array()
+def _changing(x: Deferred) -> Stored:
+    """The elements in a store, when all that need them as they are have been computed; `reshape` may have given another shape."""
+    now = x._node.now()
+    into = now if isinstance(now, Stored) else Stored(x._array())
+    array = into.array
     if not array.writable:
         raise ValueError(f"array '{array.path}' is open for reading only: open it with mode='r+'")
     _pending.before_change(array)
-    return array
+    return into
 
 
 def _assign_by_arrays(x: Deferred, keys: List[Any], value: Any) -> None:
@@ -325,7 +326,8 @@ def _assign_slabs(x: Deferred, keys: List[Any], value: Any) -> None:
     values = in_memory(of, "assignment by arrays")
     inside = [k if k is None or isinstance(k, slice) else _from_the_end(np.asarray(k), n, d)
               for d, (k, n) in enumerate(zip(keys, _extents(keys, x.shape)))]  # fmt: skip
-    _changing(x).scatter(_numbers_of_elements(inside, x.shape, lines, before), values)
+    into, numbers = _changing(x), _numbers_of_elements(inside, x.shape, lines, before)
+    into.array.scatter(numbers if into.shape == into.array.shape else np.ravel_multi_index(numbers, into.shape), values)
 
 
 def _extents(keys: List[Any], shape: Shape) -> List[int]:
@@ -371,8 +373,7 @@ def replace(x: Deferred, result: Deferred) -> Deferred:
     node = result._node.now()
     _pending.done(result)  # it is computed here, where it goes
     if _in_place(node, now):
-        _changing(x)
-        _evaluation.write(node, now, lambda box: box)
+        _evaluation.write(node, _changing(x), lambda box: box)
     else:
         _pending.add(result)
         x[...] = result

@@ -158,7 +158,10 @@ def roll(x: Any, /, shift: Axes, *, axis: Optional[Axes] = None) -> Deferred:
 
 
 def reshape(x: Any, /, shape: Sequence[int], *, copy: Optional[bool] = None) -> Deferred:
-    """See the array API standard; the elements follow each other in C's order."""
+    """See the array API standard; the elements follow each other in C's order.
+
+    What lies in a store in that order is not copied: an assignment to the result changes `x`, too, as with NumPy.
+    """
     node = node_of(x)
     size, wanted = math.prod(node.shape), [operator.index(n) for n in ((shape,) if isinstance(shape, int) else shape)]
     if wanted.count(-1) == 1:
@@ -171,7 +174,7 @@ def reshape(x: Any, /, shape: Sequence[int], *, copy: Optional[bool] = None) -> 
         values = node.values.reshape(to)
         return Deferred(Held(values.copy()) if copy else Held(values, node.is_programs))
     if to == node.shape:
-        return deferred(Seen(node, to, [(range(n), d) for d, n in enumerate(to)])) if copy else Deferred(node)
+        return deferred(Seen(node, to, [(range(n), d) for d, n in enumerate(to)])) if copy else deferred(node)
     if isinstance(node, Stored):  # in another shape already, perhaps
         array = node.array
     else:
