@@ -44,7 +44,7 @@ def _as_array(key: Any) -> Any:
 
 
 def _keys(key: Any, ndim: int) -> List[Any]:
-    """Integers, slices, None, and arrays, without '...'."""
+    """Integers, slices, None, and arrays; '...' only where it stands for no dimension, and keeps arrays apart."""
     keys = [_as_array(k) for k in (key if isinstance(key, tuple) else [key])]
     takes = sum(_dimensions_of(k) for k in keys)
     gaps = [i for i, k in enumerate(keys) if k is ...]
@@ -53,7 +53,11 @@ def _keys(key: Any, ndim: int) -> List[Any]:
     if takes > ndim:
         raise IndexError(f"the index has {takes} dimensions, and the array {ndim}")
     gap = gaps[0] if gaps else len(keys)
-    return keys[:gap] + [slice(None)] * (ndim - takes) + keys[gap + 1 :]
+    return keys[:gap] + ([slice(None)] * (ndim - takes) or keys[gap : gap + 1]) + keys[gap + 1 :]
+
+
+def _without_gap(keys: List[Any]) -> List[Any]:
+    return [k for k in keys if k is not ...]
 
 
 def _places(keys: List[Any], shape: Shape) -> Tuple[Shape, List[Tuple[range, Optional[int]]]]:
@@ -91,20 +95,20 @@ def taken(x: Deferred, key: Any) -> Deferred:
     keys = [_plain_numbers(k) for k in _keys(key, len(x.shape))]
     if any(_is_array(k) or isinstance(k, (bool, np.bool_)) for k in keys):
         return _by_arrays(x, keys)
-    shape, places = _places(keys, x.shape)
+    shape, places = _places(_without_gap(keys), x.shape)
     return deferred(Seen(x._node.now(), shape, places))
 
 
 def _by_arrays(x: Deferred, keys: List[Any]) -> Deferred:
     """With arrays among the indices: a mask, single elements, or slabs along the axes that arrays are for."""
     node = x._node.now()
-    arrays = [node_of(k) for k in keys if _is_array(k)]
+    arrays, others = [node_of(k) for k in keys if _is_array(k)], [k for k in keys if not _is_array(k) and k is not ...]
     if not is_small(node) and not any(isinstance(k, (bool, np.bool_)) for k in keys):
-        rest_is_whole = all(_is_array(k) or isinstance(k, slice) and k == slice(None) for k in keys)
-        if len(arrays) == 1 and arrays[0].dtype.kind == "b" and _is_array(keys[0]) and rest_is_whole and arrays[0].shape:
+        rest_is_whole = all(isinstance(k, slice) and k == slice(None) for k in others)
+        if len(arrays) == 1 and arrays[0].dtype.kind == "b" and rest_is_whole and arrays[0].shape and _is_array(_without_gap(keys)[0]):
             return _by_mask(x, arrays[0])
-        if len(arrays) == len(keys) and all(a.dtype.kind in "iu" for a in arrays):
-            return deferred(Held(x._array().gather(tuple(in_memory(k, "indexing") for k in keys))))
+        if not others and all(a.dtype.kind in "iu" for a in arrays):
+            return deferred(Held(x._array().gather(tuple(in_memory(k, "indexing") for k in _without_gap(keys)))))
         if all(a.dtype.kind in "iu" or a.dtype.kind == "b" and a.shape for a in arrays):
             return _beside_others(x, keys)
     plain_keys = tuple(in_memory(k, "indexing") if _is_array(k) else k for k in keys)
@@ -114,22 +118,22 @@ def _by_arrays(x: Deferred, keys: List[Any]) -> Deferred:
 def _with_numbers(keys: List[Any], shape: Shape) -> Tuple[List[Any], bool]:
     """The indices with masks as the numbers that they stand for, and all arrays of one shape; whether that comes first.
 
-    NumPy puts the dimensions of the arrays where the first of them is, but in front where something stands between them; an
-    integer beside arrays is as one of them.
+    NumPy puts the dimensions of the arrays where the first of them is, but in front where something stands between them, be it
+    '...' for no dimension; an integer beside arrays is as one of them.
     """
     found: List[Any] = []
     for k in keys:
         if not _is_array(k) or node_of(k).dtype.kind != "b":
             found.append(in_memory(k, "indexing") if _is_array(k) else k)
             continue
-        of, d = node_of(k), sum(f is not None for f in found)
+        of, d = node_of(k), sum(f is not None and f is not ... for f in found)
         if of.shape != shape[d : d + len(of.shape)]:
             raise IndexError(f"a mask of shape {of.shape} is none of dimension {d} on of an array of shape {shape}")
         found += [in_memory(i, "indexing") for i in nonzero(k)]
-    taken_together = [k is not None and not isinstance(k, slice) for k in found]
+    taken_together = [k is not None and k is not ... and not isinstance(k, slice) for k in found]
     begin, end = taken_together.index(True), len(found) - taken_together[::-1].index(True)
     arrays = iter(np.broadcast_arrays(*(k for k in found if _is_array(k))))
-    return [next(arrays) if _is_array(k) else k for k in found], not all(taken_together[begin:end])
+    return [next(arrays) if _is_array(k) else k for k in _without_gap(found)], not all(taken_together[begin:end])
 
 
 def _beside_others(x: Deferred, keys: List[Any]) -> Deferred:
@@ -252,6 +256,7 @@ def assign(x: Deferred, key: Any, value: Any) -> None:
     if any(_is_array(k) or isinstance(k, (bool, np.bool_)) for k in keys):
         _assign_by_arrays(x, keys, value)
         return
+    keys = _without_gap(keys)
     shape, places = _places(keys, x.shape)
     node = _value(x, value, shape)
     now = x._settle()
@@ -292,8 +297,9 @@ def _changing(x: Deferred) -> Stored:
 
 
 def _assign_by_arrays(x: Deferred, keys: List[Any], value: Any) -> None:
-    if len(keys) == 1 and _is_array(keys[0]) and node_of(keys[0]).dtype.kind == "b":
-        mask = node_of(keys[0])
+    alone = _without_gap(keys)
+    if len(alone) == 1 and _is_array(alone[0]) and node_of(alone[0]).dtype.kind == "b":
+        mask = node_of(alone[0])
         node = Held(np.asarray(value, x.dtype)) if is_scalar(value) else node_of(value)
         if node.shape == () and mask.shape == x.shape[: len(mask.shape)]:
             more = (1,) * (len(x.shape) - len(mask.shape))
