@@ -1,7 +1,9 @@
 """Calls whose results were not NumPy's once: what NumPy's functions give of arrays that are large for ordinary memory."""
 
+import concurrent.futures
 import gc
 import operator
+import sys
 import warnings
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 
 import oocarray as ooc
 import oocarray.numpy as xp
+from oocarray.numpy._nodes import Held
 
 numpy_2 = np.lib.NumpyVersion(np.__version__) >= "2.0.0"
 P = np.random.default_rng(1).normal(size=(60, 60))
@@ -117,6 +120,41 @@ def test_a_reshape_to_the_same_shape_stays_as_it_was_when_the_array_changes(kept
     y = make(a, xp)
     a[...] = 0
     same(y, make(P.reshape(-1), np))
+
+
+@pytest.mark.parametrize("make", [
+    lambda x: xp.take(x, np.arange(0, 4000, 9), axis=0), lambda x: x * 2, lambda x: xp.concat([x, x[::-1, :]]), lambda x: x[::-1, 1:],
+    lambda x: x[:2000, :] + xp.take(x, np.arange(2000), axis=0),
+], ids=["scattered", "elementwise", "concat", "slice", "take"])  # fmt: skip
+@pytest.mark.parametrize("when", ["wants", "make"])
+def test_a_result_may_be_computed_by_another_thread_while_a_part_of_it_is_made(kept, make, when, monkeypatch):
+    y = make(xp.asarray(kept(np.arange(8000.0).reshape(4000, 2))))
+    node, everything = y._node, tuple(map(range, y.shape))
+    values, of_type = node.part(everything).copy(), getattr(type(node), when)
+
+    def after_the_other_thread(self, *arguments):
+        if self is node:
+            node.settle(Held(values))
+        return of_type(self, *arguments)
+
+    monkeypatch.setattr(type(node), when, after_the_other_thread)
+    assert not y.is_computed and np.array_equal(node.part(everything), values) and y.is_computed
+    assert np.array_equal(y, values)
+
+
+@pytest.mark.parametrize("f", [lambda x: xp.take(x, np.arange(0, 4000, 9), axis=0), lambda x: x * 2], ids=["scattered", "elementwise"])
+def test_several_threads_use_one_result(kept, f):
+    p, interval = np.arange(8000.0).reshape(4000, 2), sys.getswitchinterval()
+    x = xp.asarray(kept(p))
+    wanted = float(np.asarray(f(x)).sum())
+    sys.setswitchinterval(1e-6)
+    try:
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            for _ in range(20):
+                y = f(x)
+                assert list(pool.map(lambda g: float(g(y)), [xp.sum, np.sum, lambda y: np.asarray(y).sum(), xp.sum])) == [wanted] * 4
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_a_positional_out_and_overwritten_inputs_are_seen(kept):

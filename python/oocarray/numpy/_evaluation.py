@@ -118,13 +118,13 @@ def put(values: np.ndarray, into: Array, ranges: Ranges) -> None:
 def ready(node: Node) -> Node:
     """Makes what is made as a whole, and transposes what would be read in another order than that in which it lies, where
     it does not fit into memory; returns what gives the elements."""
-    now = node.now()
+    now, inputs = node.begun()
     if isinstance(now, Later):
         now.settle(now.made())
-    elif isinstance(now, Seen) and now.turns() and _is_large_and_stored(now.inputs[0]):
-        now.settle(_transposed(now))
+    elif isinstance(now, Seen) and now.turns() and _is_large_and_stored(inputs[0]):
+        now.settle(_transposed(now, inputs[0]))
     elif not now.goes_over_columns:
-        for i in now.inputs:
+        for i in inputs:
             ready(i)
     return node.now()
 
@@ -133,15 +133,15 @@ def _is_large_and_stored(node: Node) -> bool:
     return node.nbytes > runtime().memory // 4 and any(isinstance(leaf, (Stored, Later)) for leaf in node.leaves())
 
 
-def _transposed(seen: Seen) -> Node:
+def _transposed(seen: Seen, source: Node) -> Node:
     from .._movement import transpose
 
     order = [d for _, d in seen.places if d is not None]
     straight = Seen(
-        seen.inputs[0], tuple(len(base) for base, d in seen.places if d is not None),
+        source, tuple(len(base) for base, d in seen.places if d is not None),
         [(base, None if d is None else order.index(d)) for base, d in seen.places],
     )
-    a = stored(seen.inputs[0] if straight.sees_all() else straight)
+    a = stored(source if straight.sees_all() else straight)
     axes = sorted(range(len(order)), key=order.__getitem__)
     b = scratch(tuple(a.shape[k] for k in axes), a.dtype)
     transpose(a, b, axes, mark=False)

@@ -388,11 +388,11 @@ def replace(x: Deferred, result: Deferred) -> Deferred:
 
 def _in_place(node: Node, target: Stored) -> bool:
     """Whether each element of the node needs of the target's array the same element at most."""
-    node = node.now()
+    node, inputs = node.begun()
     if isinstance(node, Stored):
         return not node.array._core.same(target.array._core) or node.shape == target.shape
-    if isinstance(node, Elementwise) and all(i.shape == node.shape or not _meets(i, target) for i in node.inputs):
-        return all(_in_place(i, target) for i in node.inputs)
+    if isinstance(node, Elementwise) and all(i.shape == node.shape or not _meets(i, target) for i in inputs):
+        return all(_in_place(i, target) for i in inputs)
     return not _meets(node, target)
 
 

@@ -5,7 +5,8 @@ is made of are other nodes, its *inputs*: a node says which ranges of them a par
 theirs.  So a part of ``(a - m) / s`` is made of the same parts of its arrays, with nothing of the size of the whole.
 Leaves are arrays in memory (`Held`), arrays of a store (`Stored`), and what a formula gives (`Generated`).
 
-A node whose elements have been computed is *settled*: it hands on those of another one from then on.
+A node whose elements have been computed is *settled*: it hands on those of another one from then on, and lets go of its
+inputs.  Another thread may do that at any time, so whoever computes a part keeps what `Node.begun` gave.
 """
 
 from __future__ import annotations
@@ -80,17 +81,26 @@ class Node:
             node = node.settled
         return node
 
+    def begun(self) -> Tuple["Node", Tuple["Node", ...]]:
+        """What gives the elements, and its inputs, whatever it is settled to from now on."""
+        while True:
+            node = self.now()
+            inputs = node.inputs
+            if node.settled is None:  # so they were all there: `settle` takes them away afterwards
+                return node, inputs
+
     def settle(self, node: "Node") -> None:
-        self.settled, self.inputs = node, ()
+        self.settled = node
+        self.inputs = ()
 
     def leaves(self) -> Iterator["Node"]:
-        node = self.now()
-        if not node.inputs:
+        node, inputs = self.begun()
+        if not inputs:
             yield node
-        for i in node.inputs:
+        for i in inputs:
             yield from i.leaves()
 
-    def wants(self, ranges: Ranges) -> Wanted:
+    def wants(self, ranges: Ranges, inputs: Tuple["Node", ...]) -> Wanted:
         """The parts of its inputs that a part of it is made of."""
         return []
 
@@ -100,15 +110,15 @@ class Node:
 
     def part(self, ranges: Ranges) -> np.ndarray:
         """The elements; it may be a view of what is held."""
-        node = self.now()
-        return node.make(ranges, [n.part(r) for n, r in node.wants(ranges)])
+        node, inputs = self.begun()
+        return node.make(ranges, [n.part(r) for n, r in node.wants(ranges, inputs)])
 
     def stored_parts(self, ranges: Ranges) -> Iterator[Tuple["Stored", Ranges]]:
         """What of arrays in stores the part is made of."""
-        node = self.now()
+        node, inputs = self.begun()
         if isinstance(node, Stored):
             yield node, ranges
-        for n, r in node.wants(ranges):
+        for n, r in node.wants(ranges, inputs):
             yield from n.stored_parts(r)
 
 
@@ -186,12 +196,12 @@ class Elementwise(Node):
         super().__init__(np.broadcast_shapes(*(i.shape for i in inputs)), dtype, inputs)
         self.function, self.errors = function, errors_as_here()
 
-    def wants(self, ranges: Ranges) -> Wanted:
+    def wants(self, ranges: Ranges, inputs: Tuple[Node, ...]) -> Wanted:
         def of(node: Node) -> Ranges:
             mine = ranges[len(ranges) - len(node.shape) :]
             return tuple(range(1) if n == 1 else r for n, r in zip(node.shape, mine))
 
-        return [(i, of(i)) for i in self.inputs]
+        return [(i, of(i)) for i in inputs]
 
     def make(self, ranges: Ranges, parts: List[np.ndarray]) -> np.ndarray:
         with self.errors():
@@ -209,7 +219,7 @@ class Later(Node):
         super().__init__(shape, dtype, inputs)
         self.made = made
 
-    def wants(self, ranges: Ranges) -> Wanted:
+    def wants(self, ranges: Ranges, inputs: Tuple[Node, ...]) -> Wanted:
         self.settle(self.made())
         return [(self, ranges)]
 
@@ -224,14 +234,14 @@ class Seen(Node):
     that they are seen in; None for a single one, which is seen in none.
     """
 
-    __slots__ = ("places",)
+    __slots__ = ("places", "source_shape")
 
     def __init__(self, source: Node, shape: Shape, places: Sequence[Tuple[range, Optional[int]]]) -> None:
         super().__init__(shape, source.dtype, (source,))
-        self.places = tuple(places)
+        self.places, self.source_shape = tuple(places), source.shape
 
-    def wants(self, ranges: Ranges) -> Wanted:
-        return [(self.inputs[0], tuple(base if d is None else within(base, ranges[d]) for base, d in self.places))]
+    def wants(self, ranges: Ranges, inputs: Tuple[Node, ...]) -> Wanted:
+        return [(inputs[0], tuple(base if d is None else within(base, ranges[d]) for base, d in self.places))]
 
     def make(self, ranges: Ranges, parts: List[np.ndarray]) -> np.ndarray:
         part = parts[0][(*(0 if d is None else slice(None) for _, d in self.places), ...)]
@@ -242,14 +252,13 @@ class Seen(Node):
 
     def sees_all(self) -> bool:
         """Whether it is the source as it is."""
-        source = self.inputs[0].shape
+        source = self.source_shape
         return self.shape == source and all(p == (range(n), d) for p, (d, n) in zip(self.places, enumerate(source)))
 
     def sees_all_turned(self) -> bool:
         """Whether it is the source with its axes in another order, and nothing else."""
-        source = self.inputs[0].shape
-        return len(self.shape) == len(source) and all(
-            d is not None and base == range(n) for (base, d), n in zip(self.places, source)
+        return len(self.shape) == len(self.source_shape) and all(
+            d is not None and base == range(n) for (base, d), n in zip(self.places, self.source_shape)
         )
 
     def turns(self) -> bool:
@@ -269,10 +278,10 @@ class Joined(Node):
         shape = inputs[0].shape
         super().__init__(shape[:axis] + (self.begins[-1],) + shape[axis + 1 :], dtype, inputs)
 
-    def wants(self, ranges: Ranges) -> Wanted:
+    def wants(self, ranges: Ranges, inputs: Tuple[Node, ...]) -> Wanted:
         r = ranges[self.axis]
         found = []
-        for k, node in enumerate(self.inputs):
+        for k, node in enumerate(inputs):
             mine = _between(r, self.begins[k], self.begins[k + 1])
             if len(mine):
                 found.append((mine, (node, ranges[: self.axis] + (_moved(mine, -self.begins[k]),) + ranges[self.axis + 1 :])))
@@ -319,32 +328,35 @@ class Taken(Node):
         cuts = np.flatnonzero(np.diff(wanted) > 8) + 1
         return [range(int(run[0]), int(run[-1]) + 1) for run in np.split(wanted, cuts)]
 
-    def _scattered(self, ranges: Ranges, runs: List[range]) -> Optional["Stored"]:
-        """The array of which single elements are read, past its blocks: where blocks would hold little else."""
-        source = self.inputs[0].now()
-        if not isinstance(source, Stored) or source.array.layout == "tiled" or source.array._order != 1:
-            return None
+    def _is_scattered(self, source: "Stored", ranges: Ranges, runs: List[range]) -> bool:
+        """Whether single elements are read past the blocks: where these would hold little else."""
+        if source.array.layout == "tiled" or source.array._order != 1:
+            return False
         slab = math.prod(lengths(ranges)) // max(1, len(ranges[self.axis])) * self.dtype.itemsize
-        return source if slab < source.array.block_bytes // 4 and len(runs) > 4 else None
+        return slab < source.array.block_bytes // 4 and len(runs) > 4
 
-    def wants(self, ranges: Ranges) -> Wanted:
-        runs = self._runs(ranges)
-        if self._scattered(ranges, runs):
-            return []
+    def wants(self, ranges: Ranges, inputs: Tuple[Node, ...]) -> Wanted:
+        runs, source = self._runs(ranges), inputs[0].now()
+        if isinstance(source, Stored) and self._is_scattered(source, ranges, runs):
+            shape = lengths(ranges)
+            return [(Generated(shape, self.dtype, lambda _: self._gathered(source, ranges)), all_of(shape))]
         before, behind = ranges[: self.axis], ranges[self.axis + 1 :]
-        return [(self.inputs[0], before + (run,) + behind) for run in runs]
+        return [(source, before + (run,) + behind) for run in runs]
+
+    def _gathered(self, source: "Stored", ranges: Ranges) -> np.ndarray:
+        numbers = self._numbers(ranges)
+        at = np.ix_(*(numbers if d == self.axis else indices(r) for d, r in enumerate(ranges)))
+        place = np.ravel_multi_index(at, source.shape)
+        try:
+            return np.asarray(source.array.gather(place))
+        except BudgetTooSmall:  # others have pinned it: the elements come when they are touched
+            return np.asarray(source.whole().reshape(-1)[place])
 
     def make(self, ranges: Ranges, parts: List[np.ndarray]) -> np.ndarray:
-        runs, numbers = self._runs(ranges), self._numbers(ranges)
+        runs = self._runs(ranges)
         if not runs:
             return np.empty(lengths(ranges), self.dtype)
-        scattered = self._scattered(ranges, runs)
-        if scattered:
-            at = np.ix_(*(numbers if d == self.axis else indices(r) for d, r in enumerate(ranges)))
-            place = np.ravel_multi_index(at, scattered.shape)
-            try:
-                return np.asarray(scattered.array.gather(place))
-            except BudgetTooSmall:  # others have pinned it: the elements come when they are touched
-                return np.asarray(scattered.whole().reshape(-1)[place])
-        found = np.searchsorted(np.concatenate([indices(run) for run in runs]), numbers)
+        if len(parts) < len(runs):  # it has been gathered
+            return parts[0]
+        found = np.searchsorted(np.concatenate([indices(run) for run in runs]), self._numbers(ranges))
         return np.take(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=self.axis), found, axis=self.axis)

@@ -42,12 +42,12 @@ _state_bytes = 32  #: of a result, about
 
 
 def reduced(x: Any, axis: Axes, keepdims: Any, dtype: Any, how: Reduction) -> Deferred:
-    node = node_of(x)
+    node, inputs = node_of(x).begun()
     axes = axes_of(axis, len(node.shape))
     if isinstance(node, Seen) and node.turns() and node.sees_all_turned() and not how.numbers_elements:
         straight = [d for _, d in node.places]  # reduced as it lies, and only the result is turned
         of_source = tuple(straight.index(a) for a in axes)
-        result = reduced(Deferred(node.inputs[0]), of_source, True, dtype, how)
+        result = reduced(Deferred(inputs[0]), of_source, True, dtype, how)
         turned = permute_dims(result, [straight.index(d) for d in range(len(straight))])
         return turned if keepdims else reshape(turned, tuple(n for d, n in enumerate(turned.shape) if d not in axes))
     kept = tuple(1 if d in axes else n for d, n in enumerate(node.shape))

@@ -98,9 +98,9 @@ class _Bands(Node):
         super().__init__((matrix.shape[axis],), matrix.dtype, (matrix,))
         self.axis = axis
 
-    def wants(self, ranges: Ranges) -> Any:
-        other = range(self.inputs[0].shape[1 - self.axis])
-        return [(self.inputs[0], (other, *ranges) if self.axis else (*ranges, other))]
+    def wants(self, ranges: Ranges, inputs: Tuple[Node, ...]) -> Any:
+        other = range(inputs[0].shape[1 - self.axis])
+        return [(inputs[0], (other, *ranges) if self.axis else (*ranges, other))]
 
 
 def _large_product(a: Node, b: Node) -> Deferred:
