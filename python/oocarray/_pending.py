@@ -25,11 +25,14 @@ def done(result: Any) -> None:
 
 
 def before_change(array: "Array") -> None:
-    """Computes all that need what the array holds."""
+    """Computes all that need what the array holds; one that cannot be computed keeps the exception, and the change goes on."""
     for ref in list(results.values()) if results else ():
         result = ref()
         if result is not None and result._needs(array):
-            result._settle()
+            try:
+                result._settle()
+            except Exception as error:
+                result._lose(error)
 
 
 def anything_needs(node: Any) -> bool:

@@ -111,6 +111,21 @@ def test_another_shape_has_the_same_memory(kept, change):
     same(y, p.reshape(-1))
 
 
+def test_a_result_that_cannot_be_computed_hinders_no_change_of_its_array(kept):
+    a = kept(P)
+    with np.errstate(all="raise"):
+        y = np.log(a)
+    z, other = y + 1, xp.asarray(a) + 1
+    a[0] = 5
+    a.fill(3)
+    assert a[0, 0] == 3
+    for ask in (np.asarray, y.__class__.compute, lambda y: xp.sum(z), lambda y: z[3, 4], lambda y: a.__setitem__(..., y), lambda y: y.read(0)):
+        with pytest.raises(FloatingPointError, match="invalid value"):
+            ask(y)
+    same(other, P + 1)
+    same(np.log(a), np.log(np.full(P.shape, 3.0)))
+
+
 @pytest.mark.parametrize("make", [
     lambda a, xp: np.roll(a, 3), lambda a, xp: (xp.asarray(a) * 2).ravel(), lambda a, xp: (xp.asarray(a) * 2).reshape(3600),
     lambda a, xp: (xp.asarray(a) * 2).flatten(), lambda a, xp: np.roll(xp.asarray(a) + 1, 0),

@@ -16,7 +16,7 @@ from .._movement import box_of_view
 from .._runtime import runtime
 from .._view import View
 from . import _evaluation
-from ._nodes import Elementwise, Held, Node, Seen, Shape, Stored
+from ._nodes import Elementwise, Held, Lost, Node, Seen, Shape, Stored
 
 if TYPE_CHECKING:
     from .._runtime import Runtime
@@ -80,6 +80,13 @@ class Deferred(Array):
                 now = made
             _pending.done(self)
             return now
+
+    def _lose(self, error: Exception) -> None:
+        """It cannot be computed, and what it needs is about to change: who asks for its elements gets that exception."""
+        with _lock:
+            now = self._node.now()
+            now.settle(Lost(now.shape, now.dtype, error.with_traceback(None)))
+            _pending.done(self)
 
     def _needs(self, array: Array) -> bool:
         now = array._node.now() if isinstance(array, Deferred) else None

@@ -187,6 +187,19 @@ class Generated(Node):
         return np.broadcast_to(np.asarray(self.formula(ranges), self.dtype), lengths(ranges))
 
 
+class Lost(Node):
+    """What could not be computed, and cannot be any more: whoever asks for elements gets the exception that said so."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, shape: Shape, dtype: Any, error: Exception) -> None:
+        super().__init__(shape, dtype)
+        self.error = error
+
+    def wants(self, ranges: Ranges, inputs: Tuple[Node, ...]) -> Wanted:
+        raise self.error.with_traceback(None)  # what its frames refer to need not live
+
+
 class Elementwise(Node):
     """A function of NumPy's kind over inputs that are broadcast."""
 
