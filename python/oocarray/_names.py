@@ -35,8 +35,10 @@ _changing = {"byteswap", "fill", "itemset", "partition", "put", "resize", "setfi
 
 
 def about_to_change(x: Any) -> None:
-    """What has not been computed yet and needs the elements as they are is computed, if this is an array."""
-    if isinstance(x, _core.ArrayBase):
+    """What has not been computed yet and needs the elements as they are is computed, if this is an array or a view of one."""
+    if isinstance(x, View):
+        x._about_to_change()
+    elif isinstance(x, _core.ArrayBase):
         _pending.before_change(cast("Array", x))
 
 

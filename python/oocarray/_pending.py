@@ -1,16 +1,17 @@
 """Results that have not been computed yet, and what they will be computed from.
 
 Whoever changes an array by a call of the package says so here first, and results that need its elements as they are now
-are computed before.  Assignments to views are not seen.
+are computed before.  So does a view (`_view`) of assignments and ufuncs; what else changes its memory is not seen.
 """
 
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any, Dict
+from typing import TYPE_CHECKING, Any, Dict, Union
 
 if TYPE_CHECKING:
     from ._array import Array
+    from ._view import View
 
 results: "Dict[int, weakref.ref[Any]]" = {}
 
@@ -24,7 +25,7 @@ def done(result: Any) -> None:
     results.pop(id(result), None)
 
 
-def before_change(array: "Array") -> None:
+def before_change(array: "Union[Array, View]") -> None:
     """Computes all that need what the array holds; one that cannot be computed keeps the exception, and the change goes on."""
     for ref in list(results.values()) if results else ():
         result = ref()

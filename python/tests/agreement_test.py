@@ -51,6 +51,15 @@ changes = {
     "put": lambda a: np.put(a, [1, 2], 7),
     "copyto": lambda a: np.copyto(a, 2),
     "putmask": lambda a: np.putmask(a, np.ones((60, 60), bool), 2),
+    "row": lambda a: a[1].__iadd__(1),
+    "rows": lambda a: a.__setitem__(np.s_[1:3], a[1:3].__imul__(2)),
+    "column": lambda a: a[:, 1].__setitem__(slice(None), 2),
+    "part": lambda a: a[3:].T.__setitem__((0, 1), 2),
+    "out of rows": lambda a: np.add(a[1], a[2], out=a[3]),
+    "out of all": lambda a: np.add(a, 1, out=a[...]),
+    "at a row": lambda a: np.add.at(a[2], [1, 1], 5),
+    "two outs": lambda a: np.modf(a[0], a[1], a[2]),
+    "sum": lambda a: np.add.reduce(a[:3], axis=1, out=a[4, :3]),
 }
 
 
@@ -63,6 +72,15 @@ def test_a_result_is_that_of_the_call_whatever_is_changed_later(kept, change):
     b = P.copy()
     change(b)
     same(a[...], b)
+
+
+def test_a_copy_stays_whatever_changes_the_memory(kept):
+    a = kept(P)
+    copies = a.copy(), xp.asarray(a).copy(), (xp.asarray(a) + 0).copy()
+    a[1:-1] += 1
+    np.asarray(a)[0] = 7
+    for c in copies:
+        same(c, P)
 
 
 @pytest.mark.parametrize("change", [lambda a: np.add(a, 1, out=a), lambda a: np.copyto(a, 0), lambda a: a.write(..., 7)],

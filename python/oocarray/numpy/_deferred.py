@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import threading
-from typing import TYPE_CHECKING, Any, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, List, Optional, Tuple, Union
 
 import numpy as np
 
@@ -41,7 +41,8 @@ class Deferred(Array):
     has no name and goes with the last that refers to it (see `oocarray.Runtime`).
 
     Where ``x[...]``, ``x += y`` or a call of the package changes an array, results that need it as it was are computed
-    before.  Changes by way of views (``a[0][:] = 1``) are not noticed: call `compute` before.
+    before, and so they are where a view is assigned to (``a[0][:] = 1``) or is the ``out`` of a ufunc (``a[0] += 1``).  Other
+    changes of a view (``a[0].sort()``, of ``np.asarray(a)``, by compiled code) are not noticed: call `compute` before.
 
     Threads: several may use one; each result is computed by one of them, on all processors.
     """
@@ -88,7 +89,7 @@ class Deferred(Array):
             now.settle(Lost(now.shape, now.dtype, error.with_traceback(None)))
             _pending.done(self)
 
-    def _needs(self, array: Array) -> bool:
+    def _needs(self, array: Union[Array, View]) -> bool:
         now = array._node.now() if isinstance(array, Deferred) else None
         if isinstance(now, Held):
             return self._is_of(now)
