@@ -93,7 +93,7 @@ class Protocols(_core.ArrayBase, np.lib.mixins.NDArrayOperatorsMixin):
     def __array_function__(self, function: Any, types: Any, arguments: Any, named: Any) -> Any:
         from .numpy import _functions
 
-        large = _functions.function(function, arguments, named)
+        large = _functions.function(function, types, arguments, named)
         if large is not NotImplemented:
             return large
         for target in _targets(function, arguments, named):

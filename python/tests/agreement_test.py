@@ -310,6 +310,88 @@ def test_types_of_choices_and_bounds_are_numpys(kept):
     assert (kept(r) == r).all() and not (kept(r) != r).any()
 
 
+def _made(f, *arguments):
+    """What it gives, or the type of its exception."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            return np.asarray(f(*arguments))
+        except (OverflowError, TypeError, ValueError) as error:
+            return type(error)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "i2", "u8", "c8", "?", "S2", "M8[s]"])
+def test_the_type_of_a_choice_is_numpys(kept, dtype):
+    p = (P[:9] * 50).astype("i1").astype(dtype)
+    others = [0, -1, 70000, 1 << 40, 0.5, 1e300, 2j, True, np.float64(0), np.float32(1.5), np.uint64(5), np.int8(-3), np.array(300),
+              I[:9], P[:9].astype("f4"), I[0].astype("u2"), np.array("abc"), np.datetime64(9, "s")]  # fmt: skip
+    a, mask = kept(p), kept(P[:9] > 0)
+    for other in others:
+        for f in (lambda m, x: np.where(m, x, other), lambda m, x: np.where(m, other, x), lambda m, x: np.where(m[0], x, other)):
+            numpys, ours = _made(f, P[:9] > 0, p), _made(f, mask, a)
+            if isinstance(numpys, type):
+                assert ours is numpys, (dtype, other)
+            else:
+                assert ours.dtype == numpys.dtype and np.array_equal(ours, numpys), (dtype, other)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i2", "u8", "?"])
+def test_the_type_between_bounds_is_numpys(kept, dtype):
+    p = (P[:9] * 50).astype("i1").astype(dtype)
+    a, rows = kept(p), np.linspace(-20, 30, 60)
+    bounds = [None, 3, -1, 70000, 0.5, np.nan, np.float64(0.1), np.uint64(5), np.array(9.5), rows, rows.astype("i2"), rows.tolist()]
+    for low in bounds:
+        for high in bounds:
+            numpys, ours = _made(np.clip, p, low, high), _made(np.clip, a, low, high)
+            if isinstance(numpys, type):
+                assert ours is numpys, (dtype, low, high)
+            else:
+                assert ours.dtype == numpys.dtype and np.array_equal(ours, numpys, equal_nan=numpys.dtype.kind == "f"), (dtype, low, high)
+
+
+def test_numbers_may_stand_before_arrays(kept):
+    for dtype in "f8", "f4", "i4":
+        p = (P * 3).astype(dtype)
+        a = kept(p)
+        for f in (lambda x: np.clip(0.5, x, 1.0), lambda x: np.clip(2, 1, x), lambda x: np.clip(np.float32(0.5), x, None), lambda x: np.dot(2, x),
+                  lambda x: np.quantile(0.5, np.abs(x) % 1), lambda x: np.median(3.5), lambda x: np.where(True, 0.5, x)):  # fmt: skip
+            same(f(a), f(p))
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "c16", "i2"])
+def test_the_precision_of_a_transform_is_numpys(kept, name, dtype):
+    if name in ("rfft", "ihfft") and dtype[0] == "c":
+        return  # which have no such
+    p = (P * 3).astype(dtype)
+    numpys, ours = getattr(np.fft, name)(p), getattr(np.fft, name)(kept(p))
+    assert ours.dtype == numpys.dtype and isinstance(ours, ooc.Array)
+    np.testing.assert_allclose(ours, numpys, atol=1e-3 if numpys.dtype.itemsize < 8 or dtype in ("f2", "f4", "c8") and numpy_2 else 1e-12)
+    assert xp.fft.fft(kept(P.astype("f4"))).dtype == np.complex64
+
+
+class Foreign:
+    """Of a package that is not known here, and keeps arrays to itself."""
+
+    def __array__(self, dtype=None, copy=None):
+        return P
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **named):
+        return "foreign ufunc"
+
+    def __array_function__(self, function, types, arguments, named):
+        return "foreign function"
+
+
+def test_what_other_packages_say_of_their_arrays_is_left_to_them(kept):
+    a, f, masked, matrix = kept(P), Foreign(), np.ma.masked_less(P, 0), np.matrix(P)
+    assert [a + f, f + a if hasattr(f, "__add__") else np.add(f, a), np.add(a, f), np.multiply(f, a[0])] == ["foreign ufunc"] * 4
+    assert [np.concatenate([a, f]), np.where(a > 0, a, f), np.quantile(a, f), np.stack([f, a])] == ["foreign function"] * 4
+    for made in (a + masked, masked + a, np.add(a, masked), xp.asarray(a) + masked, masked * xp.asarray(a)):
+        assert isinstance(made, np.ma.MaskedArray) and np.array_equal(made.mask, masked.mask)
+    assert isinstance(a + matrix, np.matrix) and isinstance(np.add(matrix, a), np.matrix)
+
+
 def test_a_check_of_types_raises_no_floating_point_errors(kept):
     with np.errstate(all="raise"):
         same(np.arctanh(kept(np.full((60, 60), 0.3))), np.arctanh(np.full((60, 60), 0.3)))

@@ -340,6 +340,17 @@ def _node_of_view(view: View) -> Optional[Node]:
     return Seen(Stored(array), view.shape, places)
 
 
+def has_own_rules(kind: type) -> bool:
+    """Whether a type beside that of an array is neither NumPy's nor one of this package, and says itself what functions of it give."""
+    if issubclass(kind, (_core.ArrayBase, View)) or kind is np.ndarray:
+        return False
+    if issubclass(kind, np.ndarray) and kind.__array_priority__ > 0:  # type: ignore[attr-defined]
+        return True  # masked arrays and matrices, which NumPy's functions keep
+    return any(
+        getattr(kind, rule, None) not in (None, getattr(np.ndarray, rule)) for rule in ("__array_ufunc__", "__array_function__")
+    )
+
+
 def in_memory(x: Any, function: str) -> np.ndarray:
     """All elements in ordinary memory, for functions that need them at once, where that is at most half of the budget."""
     node = node_of(x)

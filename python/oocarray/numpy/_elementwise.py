@@ -13,7 +13,7 @@ import numpy as np
 from . import _evaluation
 from ._deferred import Deferred, elementwise, node_of
 from ._dtypes import cast, common_type, is_scalar, nodes_of
-from ._nodes import Held
+from ._nodes import Held, Node
 
 Function = Callable[..., Any]
 
@@ -195,19 +195,27 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Deferred:
 
 
 def ufunc_result(ufunc: np.ufunc, inputs: Any, named: Dict[str, Any]) -> Optional[Deferred]:
-    """What a ufunc of NumPy gives for arrays, by NumPy's own rules of types; None where it is no function of elements."""
+    """What a ufunc of NumPy gives for arrays; None where it is no function of elements."""
     if ufunc.nout != 1 or ufunc.signature is not None or not set(named) <= {"dtype", "casting"}:
         return None
-    arrays = [x if is_scalar(x) else node_of(x) for x in inputs]
+    return of_numpy(ufunc, inputs, named)
+
+
+def of_numpy(function: Function, inputs: Any, named: Dict[str, Any]) -> Optional[Deferred]:
+    """What a function of NumPy gives for each element of arrays, numbers and None, by NumPy's own rules of types; None where
+    that are objects."""
+    arrays = [node_of(x) if hasattr(x, "dtype") else x for x in inputs]
     # Of what has no dimensions the value: NumPy 1 chooses the type by it.
-    example = [x if is_scalar(x) else np.ones((1,) * len(x.shape), x.dtype) if x.shape else _evaluation.held(x) for x in arrays]
+    example = [
+        x if not isinstance(x, Node) else np.ones((1,) * len(x.shape), x.dtype) if x.shape else _evaluation.held(x) for x in arrays
+    ]
     with np.errstate(all="ignore"):
-        dtype = np.asarray(ufunc(*example, **named)).dtype
+        dtype = np.asarray(function(*example, **named)).dtype
     if dtype.kind == "O":
         return None
 
     def f(*parts: np.ndarray) -> Any:
         given = iter(parts)
-        return ufunc(*(x if is_scalar(x) else next(given) for x in arrays), **named)
+        return function(*(next(given) if isinstance(x, Node) else x for x in arrays), **named)
 
-    return elementwise(f, [x for x in arrays if not is_scalar(x)], dtype)
+    return elementwise(f, [x for x in arrays if isinstance(x, Node)], dtype)

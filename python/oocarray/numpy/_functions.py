@@ -17,9 +17,9 @@ import numpy as np
 from .. import _core, _names
 from .._numbers import bytes_text
 from .._runtime import runtime
-from . import _elementwise, _indexing, _manipulation, _ordering, _reductions, _statistics, fft, linalg
+from . import _elementwise, _indexing, _manipulation, _ordering, _reductions, _statistics, linalg
 from . import _signatures as like_numpy
-from ._deferred import Deferred
+from ._deferred import Deferred, has_own_rules
 from ._dtypes import is_scalar
 from ._nodes import Held
 
@@ -107,8 +107,11 @@ _functions.update({
     np.linalg.svd: like_numpy.of_floats(like_numpy.svd),
 })
 _functions.update({
-    getattr(np.fft, n): like_numpy.transform(getattr(fft, n)) for n in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
+    getattr(np.fft, n): like_numpy.transform(n) for n in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
 })
+
+#: Which may have a number first, and an array behind it.
+_of_numbers_too = {np.clip, np.dot, np.where}
 
 #: As methods; those that give views, as ``a.reshape()``, stay NumPy's.
 _methods: Dict[str, Callable[..., Any]] = {
@@ -181,11 +184,13 @@ def _called(what: str, f: Optional[Callable[..., Any]], arguments: Tuple[Any, ..
         return NotImplemented
 
 
-def function(which: Any, arguments: Tuple[Any, ...], named: Dict[str, Any]) -> Any:
-    """What a function of NumPy gives for large arrays; NotImplemented where it is for NumPy itself."""
+def function(which: Any, types: Any, arguments: Tuple[Any, ...], named: Dict[str, Any]) -> Any:
+    """What a function of NumPy gives for large arrays; NotImplemented where it is for NumPy itself, or for other types."""
     first = arguments[0] if arguments else None
     many = first if isinstance(first, (list, tuple)) else arguments
-    if not builtins.any(is_large(a) for a in many):
+    if not builtins.any(is_large(a) for a in many) or builtins.any(map(has_own_rules, {*types, *map(type, many)})):
+        return NotImplemented
+    if is_scalar(first) and which not in _of_numbers_too:
         return NotImplemented
     return _called(which.__name__, _functions.get(which), arguments, named)
 
@@ -200,8 +205,10 @@ def method(a: Any, name: str, arguments: Tuple[Any, ...], named: Dict[str, Any])
 
 
 def ufunc(of: np.ufunc, how: str, inputs: Tuple[Any, ...], named: Dict[str, Any]) -> Any:
-    """What a ufunc gives where that is large; NotImplemented where it is for NumPy itself."""
+    """What a ufunc gives where that is large; NotImplemented where it is for NumPy itself, or for other types."""
     if how != "__call__" or not isinstance(of, np.ufunc) or not builtins.any(is_large(i) for i in inputs):
+        return NotImplemented
+    if builtins.any(has_own_rules(type(i)) for i in inputs):
         return NotImplemented
     if of is np.matmul and builtins.all(like_numpy.array_or_number(i).dtype.kind == "b" for i in inputs if not is_scalar(i)):
         return NotImplemented

@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict
 
 from .. import _core
 from . import _elementwise, _manipulation, linalg
-from ._deferred import Deferred
+from ._deferred import Deferred, has_own_rules
 from ._dtypes import is_scalar
 from ._indexing import replace
 
@@ -24,7 +24,8 @@ _unary: Dict[str, str] = {"neg": "negative", "pos": "positive", "abs": "abs", "i
 
 
 def _is_operand(other: Any) -> Any:
-    return is_scalar(other) or isinstance(other, (_core.ArrayBase, np.ndarray, np.generic))
+    known = is_scalar(other) or isinstance(other, (_core.ArrayBase, np.ndarray, np.generic))
+    return known and not has_own_rules(type(other))
 
 
 def _checked_number(x: Deferred, other: Any) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Callable
 import numpy as np
 
 from .. import _core
-from . import _creation, _elementwise, _indexing, _manipulation, _ordering, _quantiles, _reductions, _statistics, linalg
+from . import _creation, _elementwise, _indexing, _manipulation, _ordering, _quantiles, _reductions, _statistics, fft, linalg
 from ._deferred import elementwise, node_of
 from ._dtypes import is_scalar
 
@@ -94,43 +94,28 @@ def array_or_number(x: Any) -> Any:
     return x if is_scalar(x) or isinstance(x, (_core.ArrayBase, np.ndarray)) else np.asarray(x)
 
 
+def of_elements(function: Callable[..., Any], *given: Any) -> Any:
+    """What NumPy's function gives for each element."""
+    made = _elementwise.of_numpy(function, given, {})
+    if made is None:
+        raise OtherCall
+    return made
+
+
 def where(condition: Any, *choice: Any) -> Any:
-    if len(choice) != 2 or builtins.any(array_or_number(c).dtype.kind == "O" for c in choice if not is_scalar(c)):
+    given = [array_or_number(x) for x in (condition, *choice)]
+    if len(choice) != 2 or builtins.any(not is_scalar(g) and g.dtype.kind == "O" for g in given):
         raise OtherCall
-    if np.asarray(condition[:0] if np.ndim(condition) else condition).dtype.kind != "b":
+    if not isinstance(given[0], bool) and (is_scalar(given[0]) or given[0].dtype.kind != "b"):
         raise OtherCall
-    return _elementwise.where(array_or_number(condition), *map(array_or_number, choice))
-
-
-def clip_by_arrays(a: Any, a_min: Any, a_max: Any) -> Any:
-    """As NumPy's ufunc does it, and of the type that it gives."""
-    bounds = [array_or_number(b) for b in (a_min, a_max) if b is not None]
-    if builtins.any(not is_scalar(b) and b.dtype.kind not in "iuf" for b in bounds):
-        raise OtherCall
-    of_arrays = len(bounds) == 2 and not builtins.any(map(is_scalar, bounds))
-    named = {"dtype": np.result_type(a.dtype, *(b.dtype for b in bounds))} if of_arrays else {}
-    for bound, f in zip(bounds, (np.minimum,) if a_min is None else (np.maximum, np.minimum)):
-        a = _elementwise.ufunc_result(f, (a, bound), named)
-        if a is None:
-            raise OtherCall
-    return a
+    return of_elements(np.where, *given)
 
 
 def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **more: Any) -> Any:
-    bounds = [a_min, a_max]
-    if out is None and not more and a.dtype.kind in "iuf" and builtins.any(np.ndim(b) > 0 for b in bounds if b is not None):
-        return clip_by_arrays(a, *bounds)
-    whole = a.dtype.kind in "iu"  # NumPy makes floats of them where a bound is one
-    if out is not None or more or a.dtype.kind in "bc":
+    given = [x if x is None else array_or_number(x) for x in (a, a_min, a_max)]
+    if out is not None or more or builtins.any(g is not None and not is_scalar(g) and g.dtype.kind not in "iuf" for g in given):
         raise OtherCall
-    for bound in bounds:
-        if bound is None or (isinstance(bound, np.generic) and np.result_type(a.dtype, bound) == a.dtype and bound == bound):
-            continue
-        if not is_scalar(bound) or not isinstance(bound, int if whole else (int, float)) or bound != bound:
-            raise OtherCall
-        if whole and not np.iinfo(a.dtype).min <= bound <= np.iinfo(a.dtype).max:
-            raise OtherCall
-    return _elementwise.clip(a, *bounds)
+    return of_elements(np.clip, *given)
 
 
 def unique(ar: Any, return_index: Any = False, return_inverse: Any = False, return_counts: Any = False, **more: Any) -> Any:
@@ -242,7 +227,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
         raise OtherCall
     dimensions = np.ndim(a), np.ndim(b)
     if 0 in dimensions:
-        return _elementwise.ufunc_result(np.multiply, (a, b), {})
+        return of_elements(np.dot, a, b)
     if dimensions == (1, 1) and a.shape == b.shape:
         products: Any = _elementwise.ufunc_result(np.multiply, (a, b), {})
         return _reductions.sum(products, dtype=products.dtype)
@@ -289,11 +274,15 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
     return _statistics.histogram(a, bins, range, density)
 
 
-def transform(f: Callable[..., Any]) -> Callable[..., Any]:
+def transform(name: str) -> Callable[..., Any]:
     def call(a: Any, n: Any = None, axis: int = -1, norm: Any = None, **more: Any) -> Any:
         if more or a.dtype.kind == "b":
             raise OtherCall
-        return f(a, n=n, axis=axis, norm=norm or "backward")
+        of_numpy = getattr(np.fft, name)(np.ones(2, a.dtype)).dtype
+        if a.dtype.kind in "fc" and np.finfo(of_numpy).bits > np.finfo(a.dtype).bits:  # NumPy 1 has double precision only
+            a = astype(a, np.result_type(a.dtype, np.finfo(of_numpy).dtype))
+        made = getattr(fft, name)(a, n=n, axis=axis, norm=norm or "backward")
+        return made if made.dtype == of_numpy else astype(made, of_numpy)
 
     return call
 
