@@ -358,6 +358,27 @@ def test_numbers_may_stand_before_arrays(kept):
             same(f(a), f(p))
 
 
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "c16", "i1", "u2", "i8", "?"])
+def test_lines_of_any_length_are_sorted_down_alike_and_nan_come_last(kept, dtype):
+    rng = np.random.default_rng(6)
+    for shape in (40,), (9, 60), (100_000,), (2, 100_000):  # small, in memory, beyond memory
+        p = rng.integers(-9, 9, shape).astype(dtype)
+        if dtype[0] in "fc":
+            p.reshape(-1)[rng.choice(p.size, p.size // 5, replace=False)] = -0.0
+            p.reshape(-1)[rng.choice(p.size, p.size // 3, replace=False)] = np.nan
+        if dtype[0] == "c":
+            p = p + 1j * rng.integers(-2, 2, shape).astype(p.real.dtype)
+        for axis in {0, p.ndim - 1}:
+            order = np.argsort(~p if dtype[0] not in "fc" else -p, axis=axis, kind="stable")
+            wanted = np.take_along_axis(p, order, axis)
+            a = kept(p)
+            ours = np.asarray(xp.sort(a, axis=axis, descending=True))
+            assert ours.dtype == p.dtype and np.array_equal(ours.view("u1"), np.ascontiguousarray(wanted).view("u1")), shape
+            assert np.array_equal(xp.argsort(a, axis=axis, descending=True), order), shape
+    texts = kept(np.array(["b", "a", "c"] * 200))
+    assert "".join(np.asarray(xp.sort(texts, descending=True))) == "c" * 200 + "b" * 200 + "a" * 200
+
+
 @pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"])
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "c16", "i2"])
 def test_the_precision_of_a_transform_is_numpys(kept, name, dtype):

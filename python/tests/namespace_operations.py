@@ -107,8 +107,9 @@ def sorted_(rng, x, p):
         return x, p
     axis = int(rng.integers(-p.ndim, p.ndim))
     down = bool(rng.integers(2))
-    q = np.sort(p, axis=axis)
-    return xp.sort(x, axis=axis, descending=down), np.flip(q, axis=axis) if down else q
+    if down:  # NaN come last
+        return xp.sort(x, axis=axis, descending=True), -np.sort(-p, axis=axis) if p.dtype.kind == "f" else ~np.sort(~p, axis=axis)
+    return xp.sort(x, axis=axis), np.sort(p, axis=axis)
 
 
 def argsorted(rng, x, p):

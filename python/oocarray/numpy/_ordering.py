@@ -27,16 +27,22 @@ _Counts = namedtuple("_Counts", ["values", "counts"])
 _Inverse = namedtuple("_Inverse", ["values", "inverse_indices"])
 
 
+def _turned(v: np.ndarray) -> np.ndarray:
+    """What lies the other way round, but for NaN, and is turned back by another call."""
+    return np.invert(v) if v.dtype.kind in "biu" else np.negative(v)
+
+
 def _sorted(v: np.ndarray, axis: int, descending: bool) -> np.ndarray:
-    v = np.sort(v, axis=axis, kind="stable")
-    return np.flip(v, axis=axis) if descending else v
+    if descending and v.dtype.kind not in "biufc":
+        return np.take_along_axis(v, _order_of(v, axis, True), axis)
+    return _turned(np.sort(_turned(v), axis=axis, kind="stable")) if descending else np.sort(v, axis=axis, kind="stable")
 
 
 def _order_of(v: np.ndarray, axis: int, descending: bool) -> np.ndarray:
-    if not descending:
-        return np.argsort(v, axis=axis, kind="stable")
-    backwards = np.argsort(np.flip(v, axis=axis), axis=axis, kind="stable")
-    return np.flip(v.shape[axis] - 1 - backwards, axis=axis)
+    if descending and v.dtype.kind not in "biufc":  # texts and times
+        backwards = np.argsort(np.flip(v, axis=axis), axis=axis, kind="stable")
+        return np.flip(v.shape[axis] - 1 - backwards, axis=axis)
+    return np.argsort(_turned(v) if descending else v, axis=axis, kind="stable")
 
 
 def _line_fits(node: Node, axis: int, itemsize: int) -> bool:
