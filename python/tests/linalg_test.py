@@ -86,6 +86,21 @@ def test_q_r_is_the_matrix_and_q_is_orthonormal(store, dtype, shape):
     assert np.linalg.norm(q @ r - m) <= rounding(dtype, both) * np.linalg.norm(m)
 
 
+@pytest.mark.parametrize("shapes", [
+    ((500, 500), (3, 500, 20)), ((500, 500), (2, 3, 500, 5)), ((500, 500), (1, 500, 500)), ((500, 500), (500,)), ((500, 500), (500, 500)),
+    ((3, 250, 250), (250, 4)), ((3, 4, 300), (300, 300)), ((300,), (5, 300, 40)), ((500, 500), (0, 500, 4)), ((2000, 200), (2, 200, 50)),
+])  # fmt: skip
+def test_products_with_stacks_are_numpys(store, shapes):
+    rng = np.random.default_rng(8)
+    p, q = (rng.normal(size=shape) for shape in shapes)
+    with store.create("a", p.shape) as a, store.create("b", q.shape) as b:
+        a.write(..., p)
+        b.write(..., q)
+        for made in (xp.matmul(a, q), xp.asarray(a) @ xp.asarray(b), xp.matmul(xp.asarray(a), b), np.matmul(a, b), a @ q):
+            assert made.shape == np.matmul(p, q).shape
+            np.testing.assert_allclose(np.asarray(made), np.matmul(p, q), rtol=1e-9, atol=1e-9)
+
+
 def test_numpys_own_functions_go_there(store):
     n = 500
     rng = np.random.default_rng(4)

@@ -22,7 +22,7 @@ from ._dtypes import cast, common_type
 from ._creation import triu
 from ._elementwise import abs as _abs, conj, multiply, pow as _pow, sqrt, subtract  # type: ignore[attr-defined]
 from ._manipulation import axis_of, concat, diagonal_of, expand_dims, matrix_transpose, permute_dims, reshape
-from ._nodes import Held, Node, Ranges, Stored, key_of
+from ._nodes import Held, Node, Ranges, Stored, all_of, key_of
 from ._reductions import count_nonzero, max as _max, mean, min as _min, sum as _sum
 from ._scratch import scratch
 
@@ -108,8 +108,10 @@ def _large_product(a: Node, b: Node) -> Deferred:
         return _by_inner(a, b)
     if b.nbytes <= runtime().memory // 16:
         return _by_rows(a, _evaluation.held(b))
+    if len(b.shape) != 2:
+        return _held(np.matmul(in_memory(Deferred(a), "matmul"), in_memory(Deferred(b), "matmul")))
     of, with_ = Deferred(a)._array(), Deferred(b)._array()
-    if len(b.shape) != 2 or -1 in (of._order, with_._order) or "tiled" in (of.layout, with_.layout):
+    if -1 in (of._order, with_._order) or "tiled" in (of.layout, with_.layout):
         return _held(np.matmul(in_memory(Deferred(a), "matmul"), in_memory(Deferred(b), "matmul")))
     target = scratch((a.shape[0], b.shape[1]), a.dtype)
     _product.matmul(of, with_, target, mark=False)
@@ -117,8 +119,9 @@ def _large_product(a: Node, b: Node) -> Deferred:
 
 
 def _by_rows(a: Node, b: np.ndarray) -> Deferred:
-    """A product with what memory has room for: one pass over `a`, whose rows need not be stored."""
-    shape = (a.shape[0], *b.shape[1:])
+    """A product with what memory has room for, a vector, a matrix or a stack: one pass over `a`, whose rows need not be stored."""
+    stack, columns = b.shape[:-2], b.shape[-1:] if b.ndim > 1 else ()
+    shape = (*stack, a.shape[0], *columns)
     size = math.prod(shape) * a.dtype.itemsize
     product = np.empty(shape, a.dtype) if size <= runtime().small else scratch(shape, a.dtype)
 
@@ -126,7 +129,7 @@ def _by_rows(a: Node, b: np.ndarray) -> Deferred:
         return box, _evaluation.values_of(a, box) @ b
 
     for box, part in _evaluation.over(_evaluation.boxes_of(a, (1,), 2), [a], work):
-        at = (box[0], *(range(n) for n in shape[1:]))
+        at = (*all_of(stack), box[0], *all_of(columns))
         if isinstance(product, np.ndarray):
             product[key_of(at)] = part
         else:
