@@ -617,10 +617,11 @@ os.kill(os.getpid(), 9)
     assert not any(f.is_file() for f in shares.rglob("*"))
 
 
-def test_without_a_store_results_go_to_one_of_this_user(monkeypatch):
-    with ooc.Runtime(memory="4MiB", block="64KiB", small=0):
+@pytest.mark.parametrize("memory", ["4MiB", 3_000_000, "1MiB", "640KiB", "400KiB"])
+def test_without_a_store_results_go_to_one_of_this_user(memory):
+    with ooc.Runtime(memory=memory, block="16KiB", small=0):
         x = (xp.arange(100_000) + 1).compute()
-        assert x.store.url == f"local:/var/tmp/oocarray-scratch-{os.getuid()}"
+        assert x.store.url == f"local:/var/tmp/oocarray-scratch-{os.getuid()}" and int(x[99_999]) == 100_000
         del x
 
 

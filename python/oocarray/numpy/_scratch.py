@@ -36,7 +36,8 @@ def _own() -> Store:
             ) from None
     # One worker for each 16 MiB: its transfer buffers are part of the budget.
     memory = runtime().memory
-    return open_store("local:" + folder, workers=1 if memory < 32 << 20 else 0, staging=min(256 << 10, memory >> 4))
+    staging = max(64 << 10, min(256 << 10, memory >> 4) // (64 << 10) * (64 << 10))
+    return open_store("local:" + folder, workers=1 if memory < 32 << 20 else 0, staging=staging)
 
 
 def store() -> Store:
