@@ -419,6 +419,8 @@ class Array(Protocols):
 
     def invalidate(self, *, discard: bool = False) -> None:
         """Drops all blocks from memory; raises Dirty where some are modified, unless `discard`."""
+        if discard:
+            _pending.before_change(self)
         self._core.invalidate(discard)
 
     def resize(self, shape: Union[int, Sequence[int]]) -> None:  # type: ignore[override]

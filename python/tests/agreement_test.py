@@ -74,6 +74,16 @@ def test_a_result_is_that_of_the_call_whatever_is_changed_later(kept, change):
     same(a[...], b)
 
 
+def test_a_result_stays_when_changes_of_its_array_are_discarded(kept):
+    a = kept(P)
+    a.writeback()
+    a[0] = 5
+    y = a * 2
+    a.invalidate(discard=True)
+    same(a, P)
+    same(y, np.vstack([np.full((1, 60), 10.0), P[1:] * 2]))
+
+
 def test_a_copy_stays_whatever_changes_the_memory(kept):
     a = kept(P)
     copies = a.copy(), xp.asarray(a).copy(), (xp.asarray(a) + 0).copy()
