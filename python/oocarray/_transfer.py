@@ -157,13 +157,22 @@ def _is_ours(values: Any) -> bool:
     return isinstance(values, _core.ArrayBase) or (isinstance(values, View) and values._keeper is not None)
 
 
+def _may_be_a_tile(values: Any, array: "Array") -> bool:
+    """Whether it may lie in the array's memory, where that lies in tiles: each is seen by itself."""
+    while isinstance(values.base, np.ndarray):
+        values = values.base
+    return isinstance(values.base, _core.MemoryExport) and values.nbytes <= array.block_bytes
+
+
 def write(array: "Array", key: Any, values: Any) -> None:
     chosen = _Selection(writable(array), key)
     if isinstance(values, _core.ArrayBase):
         raise TypeError(f"array '{array.path}': write() takes values in ordinary memory; oocarray.copy() copies from an array")
     given = values if isinstance(values, (np.ndarray, np.generic)) else np.asarray(values, array.dtype)
-    if array.layout == "right" and np.may_share_memory(given, array._view()):
+    if np.may_share_memory(given, array._view()) if array.layout == "right" else _may_be_a_tile(given, array):
         given = np.array(given, subok=False)
+    while given.ndim > len(chosen.shape) and given.shape[0] == 1:
+        given = given[0]
     try:
         full = chosen.of(np.broadcast_to(given, chosen.shape))
     except ValueError:

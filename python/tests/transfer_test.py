@@ -92,11 +92,37 @@ def test_values_are_cast_and_broadcast_as_in_an_assignment(store, budget):
     a.write(1, [1.9, 2, 3])
     a.write(np.s_[2:], np.array([[4.0], [5]]))
     assert a.tolist() == [[7, 7, 7], [1, 2, 3], [4, 4, 4], [5, 5, 5]]
+    a.write((0, 0), np.float64(7.5))
     a.write(np.s_[1:], a[:-1])  # a view of the same memory
     assert a.tolist() == [[7, 7, 7], [7, 7, 7], [1, 2, 3], [4, 4, 4]]
     r = store.create("r", 5, [("x", "f4"), ("n", "S3")])
     r.write(1, (2.5, b"abc"))
     assert r.read(1) == np.array((2.5, b"abc"), r.dtype) and r.read(np.s_[:])["n"].tolist() == [b"", b"abc", b"", b"", b""]
+
+
+def test_leading_extents_of_1_are_dropped_as_in_an_assignment(store, budget):
+    a, p = store.create("a", (4, 3), "i4"), np.zeros((4, 3), "i4")
+    for key, values in ((0, np.ones((1, 3))), (1, [[[2, 3, 4]]]), (np.s_[2:], np.full((1, 2, 1), 5)), ((0, 2), np.full((1, 1), 9))):
+        a.write(key, values)
+        p[key] = np.asarray(values) if np.ndim(p[key]) else 9
+    assert np.array_equal(a.read(), p)
+    with pytest.raises(ValueError, match=r"shape \(2, 3\) do not fit elements of the shape \(3,\)"):
+        a.write(0, np.ones((1, 2, 3)))
+
+
+@pytest.mark.parametrize("at", [(5, 3), (0, 8), (8, 0), (31, 30)])
+def test_a_tile_may_be_written_to_another_place_of_its_array(store, budget, at):
+    p = np.arange(64 * 64).reshape(64, 64)
+    a = store.create("a", p.shape, "i8", layout="tiled", tile=(16, 16), order="tiled")
+    for last in False, True:
+        for number in 0, 1, 4, 5:
+            a.write(..., p)
+            box, tile = next(t for i, t in enumerate(a.tiles()) if i == number)
+            key, expected = tuple(slice(i, i + 16) for i in at), p.copy()
+            expected[key] = p[box][::-1] if last else p[box]
+            a.write(key, tile[::-1] if last else tile)
+            del tile
+            assert np.array_equal(a.read(), expected)
 
 
 def test_what_does_not_fit_is_told(store, budget):
