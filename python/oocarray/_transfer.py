@@ -168,7 +168,7 @@ def write(array: "Array", key: Any, values: Any) -> None:
     chosen = _Selection(writable(array), key)
     if isinstance(values, _core.ArrayBase):
         raise TypeError(f"array '{array.path}': write() takes values in ordinary memory; oocarray.copy() copies from an array")
-    given = values if isinstance(values, (np.ndarray, np.generic)) else np.asarray(values, array.dtype)
+    given: Any = values if isinstance(values, (np.ndarray, np.generic)) else np.asarray(values, array.dtype)
     if np.may_share_memory(given, array._view()) if array.layout == "right" else _may_be_a_tile(given, array):
         given = np.array(given, subok=False)
     while given.ndim > len(chosen.shape) and given.shape[0] == 1:

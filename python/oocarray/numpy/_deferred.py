@@ -340,11 +340,11 @@ def _node_of_view(view: View) -> Optional[Node]:
     return Seen(Stored(array), view.shape, places)
 
 
-def has_own_rules(kind: type) -> bool:
+def has_own_rules(kind: Any) -> bool:
     """Whether a type beside that of an array is neither NumPy's nor one of this package, and says itself what functions of it give."""
     if issubclass(kind, (_core.ArrayBase, View)) or kind is np.ndarray:
         return False
-    if issubclass(kind, np.ndarray) and kind.__array_priority__ > 0:  # type: ignore[attr-defined]
+    if issubclass(kind, np.ndarray) and kind.__array_priority__ > 0:
         return True  # masked arrays and matrices, which NumPy's functions keep
     return any(
         getattr(kind, rule, None) not in (None, getattr(np.ndarray, rule)) for rule in ("__array_ufunc__", "__array_function__")
