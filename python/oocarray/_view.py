@@ -39,14 +39,16 @@ class View(np.ndarray):
             _pending.before_change(self)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **named: Any) -> Any:
-        out = named.get("out") or ()
+        out = named.get("out")
+        out = () if out is None else out if isinstance(out, tuple) else (out,)  # Numba's ufuncs hand on no tuple
         if any(getattr(type(x), "__array_ufunc__", None) not in _of_numpy for x in (*inputs, *out)):
             return NotImplemented
         for target in (*out, *inputs[: method == "at"]):
             if isinstance(target, View):
                 target._about_to_change()
-        for name, x in named.items():
-            named[name] = tuple(map(_plain, x)) if name == "out" else _plain(x)
+        named = {name: _plain(x) for name, x in named.items()}
+        if out:
+            named["out"] = tuple(map(_plain, out))
         made = getattr(ufunc, method)(*map(_plain, inputs), **named)
         if len(out) <= 1:
             return out[0] if out else made

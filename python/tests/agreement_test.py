@@ -57,6 +57,7 @@ changes = {
     "part": lambda a: a[3:].T.__setitem__((0, 1), 2),
     "out of rows": lambda a: np.add(a[1], a[2], out=a[3]),
     "out of all": lambda a: np.add(a, 1, out=a[...]),
+    "out as Numba hands it on": lambda a: a[1].__array_ufunc__(np.add, "__call__", a[1], 1, out=a[1]),
     "at a row": lambda a: np.add.at(a[2], [1, 1], 5),
     "two outs": lambda a: np.modf(a[0], a[1], a[2]),
     "sum": lambda a: np.add.reduce(a[:3], axis=1, out=a[4, :3]),
