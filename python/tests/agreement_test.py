@@ -136,6 +136,14 @@ def test_another_shape_has_the_same_memory(kept, change):
     same(a, p)
     same(y, p.reshape(-1))
     same(before, P + P.reshape(-1)[:60])
+    p3 = p.reshape(60, 30, 2)
+    y3 = xp.reshape(y, p3.shape)
+    for index in ([[0, 59], [29, 3], [-2, 1]], [[[4], [-1]], [0, -30], [0, 1]]):
+        assert np.array_equal(y3[tuple(index)], p3[tuple(index)]) and np.array_equal(y[index[0]], p.reshape(-1)[index[0]])
+    with pytest.raises(IndexError):
+        y3[[0], [30], [1]]
+    line = xp.sort(y)
+    assert np.array_equal(xp.searchsorted(xp.reshape(xp.reshape(line, (60, 60)), (-1,)), P), np.sort(p.reshape(-1)).searchsorted(P))
     a[0] = p[0] = 7
     same(y, p.reshape(-1))
 

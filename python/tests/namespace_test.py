@@ -627,6 +627,13 @@ def test_without_a_store_results_go_to_one_of_this_user(memory):
 
 def test_a_shape_of_a_shape_is_no_copy(beyond, budget):
     a, p = beyond
+    line, q = xp.reshape(xp.sort(xp.reshape(xp.asarray(a), (-1,))), p.shape), np.linspace(-5, 5, 100)
+    found, _, written = passes(budget, a, lambda: xp.searchsorted(xp.reshape(line, (-1,)), q))
+    assert np.array_equal(found, np.sort(p.reshape(-1)).searchsorted(q)) and written == 0
+    x = xp.reshape(xp.asarray(a), (-1,))
+    some, _, written = passes(budget, a, lambda: x[[7, -1, 999_999]])
+    assert np.array_equal(some, p.reshape(-1)[[7, -1, 999_999]]) and written == 0
+    del line
     x, read, written = passes(budget, a, lambda: xp.reshape(xp.reshape(xp.asarray(a), (-1, 500)), (500, 4000)))
     assert read == written == 0 and np.array_equal(np.asarray(x), p.reshape(500, 4000))
 

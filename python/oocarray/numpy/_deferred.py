@@ -341,7 +341,7 @@ def _node_of_view(view: View) -> Optional[Node]:
 
 
 def has_own_rules(kind: Any) -> bool:
-    """Whether a type beside that of an array is neither NumPy's nor one of this package, and says itself what functions of it give."""
+    """Whether a type that is neither NumPy's nor one of this package says itself what functions of it give."""
     if issubclass(kind, (_core.ArrayBase, View)) or kind is np.ndarray:
         return False
     if issubclass(kind, np.ndarray) and kind.__array_priority__ > 0:

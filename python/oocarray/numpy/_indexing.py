@@ -102,17 +102,33 @@ def taken(x: Deferred, key: Any) -> Deferred:
 def _by_arrays(x: Deferred, keys: List[Any]) -> Deferred:
     """With arrays among the indices: a mask, single elements, or slabs along the axes that arrays are for."""
     node = x._node.now()
-    arrays, others = [node_of(k) for k in keys if _is_array(k)], [k for k in keys if not _is_array(k) and k is not ...]
+    plain = _without_gap(keys)
+    arrays, others = [node_of(k) for k in keys if _is_array(k)], [k for k in plain if not _is_array(k)]
     if not is_small(node) and not any(isinstance(k, (bool, np.bool_)) for k in keys):
         rest_is_whole = all(isinstance(k, slice) and k == slice(None) for k in others)
-        if len(arrays) == 1 and arrays[0].dtype.kind == "b" and rest_is_whole and arrays[0].shape and _is_array(_without_gap(keys)[0]):
+        if len(arrays) == 1 and arrays[0].dtype.kind == "b" and _is_array(plain[0]) and rest_is_whole and arrays[0].shape:
             return _by_mask(x, arrays[0])
         if not others and all(a.dtype.kind in "iu" for a in arrays):
-            return deferred(Held(x._array().gather(tuple(in_memory(k, "indexing") for k in _without_gap(keys)))))
+            return deferred(Held(_elements(x, tuple(in_memory(k, "indexing") for k in plain))))
         if all(a.dtype.kind in "iu" or a.dtype.kind == "b" and a.shape for a in arrays):
             return _beside_others(x, keys)
     plain_keys = tuple(in_memory(k, "indexing") if _is_array(k) else k for k in keys)
     return deferred(Held(np.asarray(in_memory(x, "indexing by arrays and booleans")[plain_keys])))
+
+
+def _elements(x: Deferred, numbers: Tuple[np.ndarray, ...]) -> np.ndarray:
+    """Single elements, by their numbers along each dimension."""
+    of = _held_by(x)
+    if of.shape == of.array.shape:
+        return of.array.gather(numbers)
+    inside = (_from_the_end(i, n, d) for d, (i, n) in enumerate(zip(numbers, of.shape)))
+    return of.array.gather(np.ravel_multi_index(tuple(np.broadcast_arrays(*inside)), of.shape))
+
+
+def _held_by(x: Deferred) -> Stored:
+    """The elements in a store, to which `reshape` may have given another shape there."""
+    now = x._node.now()
+    return now if isinstance(now, Stored) else Stored(x._array())
 
 
 def _with_numbers(keys: List[Any], shape: Shape) -> Tuple[List[Any], bool]:
@@ -286,9 +302,8 @@ def _value(x: Deferred, value: Any, shape: Shape) -> Node:
 
 
 def _changing(x: Deferred) -> Stored:
-    """The elements in a store, when all that need them as they are have been computed; `reshape` may have given another shape."""
-    now = x._node.now()
-    into = now if isinstance(now, Stored) else Stored(x._array())
+    """The same, when all that need the elements as they are have been computed."""
+    into = _held_by(x)
     array = into.array
     if not array.writable:
         raise ValueError(f"array '{array.path}' is open for reading only: open it with mode='r+'")

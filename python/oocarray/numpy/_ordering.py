@@ -117,7 +117,7 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
     a, v = cast(a, common), cast(v, common)
     now = a.now()
     if isinstance(now, Stored) and a.nbytes > runtime().memory // 8:
-        find = lambda q: _order.searchsorted(now.array, np.asarray(q, order="C"), side)  # noqa: E731
+        find = lambda q: _order.searchsorted(now.array, np.asarray(q, order="C"), side, axis=None)  # noqa: E731
         return elementwise(find, [v], np.int64).compute()  # nobody else knows that it needs that array as it is
     values: Any = np.array(_evaluation.held(a))
     return elementwise(lambda q: values.searchsorted(q, side), [v], np.int64)
