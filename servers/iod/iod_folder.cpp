@@ -51,12 +51,13 @@ iod_folder::iod_folder(fs::path folder, std::uint32_t node) : folder_(std::move(
   if (ours) servers::close_to_others(folder_);
   if (ours) {
     read();
-    return;
+  } else {
+    servers::refuse_strangers(folder_, "an I/O server", unfinished_name);
+    servers::close_to_others(folder_);
+    uuid_ = storage::new_uuid();
+    write({}, {});
   }
-  servers::refuse_strangers(folder_, "an I/O server", unfinished_name);
-  servers::close_to_others(folder_);
-  uuid_ = storage::new_uuid();
-  write({}, {});
+  epoch_.emplace(folder_);
 }
 
 void iod_folder::read() {

@@ -4,13 +4,16 @@
 // and, once the server has registered, "store UUID KEY", KEY being the public key of the store's
 // capabilities in hexadecimal digits.  With it the server serves those who were admitted before a
 // restart, whether the metadata server is there or not.  For the same reason "oocarray-revoked", if it is
-// there, holds the revoked keys that the metadata server has told last (revocations.hpp).
+// there, holds the revoked keys that the metadata server has told last (revocations.hpp).  "oocarray-epoch" is that of
+// folder_epoch.hpp.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
+#include "daemon/folder_epoch.hpp"
 #include "iod/iod_home.hpp"
 #include "storage/base/file_descriptor.hpp"
 
@@ -28,6 +31,8 @@ class iod_folder final : public iod_home {
   const std::string& store_uuid() const override { return store_uuid_; }
   const wire::capability_public_key* capability_key() const override { return store_uuid_.empty() ? nullptr : &key_; }
 
+  std::uint64_t epoch() const override { return epoch_->number(); }
+
   /// Remembers the store, durably.
   void join(const std::string& store_uuid, const wire::capability_public_key& key, std::uint32_t nodes) override;
 
@@ -42,6 +47,7 @@ class iod_folder final : public iod_home {
   const std::filesystem::path folder_;
   const std::uint32_t node_;
   storage::file_descriptor lock_;
+  std::optional<servers::folder_epoch> epoch_;
   std::string uuid_;
   std::string store_uuid_;
   wire::capability_public_key key_{};

@@ -30,6 +30,9 @@ class iod_home {
   /// (errc::not_a_store) where it is another store.
   virtual void join(const std::string& store_uuid, const wire::capability_public_key& key, std::uint32_t nodes) = 0;
 
+  /// As folder_epoch; 0: what is acknowledged there is durable.
+  virtual std::uint64_t epoch() const { return 0; }
+
   /// Keys that are refused, as remembered.
   virtual wire::revocations revoked() const { return {}; }
   /// Remembers them, durably, if it remembers anything.  Throws io_error.

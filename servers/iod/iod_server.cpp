@@ -90,6 +90,7 @@ wire::server_info iod_server::who_am_i() const {
   me.incarnation = incarnation_;
   me.node = options_.node;
   me.frames = options_.frames;
+  me.epoch = options_.epoch;
   const lock_guard lock(mutex_);
   me.store_uuid = store_uuid_;
   return me;

@@ -34,7 +34,8 @@ struct iod_options {
   std::uint64_t memory = 64 << 20;                 ///< bytes, for transfers and descriptions of requests
   unsigned workers = 4;                            ///< requests served at a time
   unsigned max_connections = 1024;
-  bool direct_io = false;  ///< bypass the page cache
+  bool direct_io = false;   ///< bypass the page cache
+  std::uint64_t epoch = 0;  ///< as iod_home::epoch()
   /// How long a transfer may be slower than servers::transfer_watch::least_rate.
   std::chrono::milliseconds transfer_window = servers::transfer_watch::window;
 };

@@ -73,6 +73,7 @@ int run(int argc, char** argv) {
     home = iod::open_gateway(line.get<std::string>("backend"), o.node, [&](const std::string& why) { loop.fail(why); });
   else
     home = std::make_unique<iod::iod_folder>(o.folder, o.node);
+  o.epoch = home->epoch();
   iod::iod_server server(loop.context(), o, home->node());
   if (const auto* key = home->capability_key()) server.set_store(home->store_uuid(), *key);
   wire::revocations revoked = home->revoked();

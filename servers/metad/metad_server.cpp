@@ -68,6 +68,7 @@ wire::server_info metad_server::who_am_i() const {
   me.incarnation = incarnation_;
   me.store_uuid = folder_.store_uuid();
   me.frames = options_.frames;
+  me.epoch = folder_.epoch();
   return me;
 }
 

@@ -45,6 +45,7 @@ metadata_folder::metadata_folder(fs::path folder, std::uint32_t nodes, storage::
                                         "; a store gets more nodes, and never fewer: `ooc "
                                         "drain` empties those that are to go");
   if (nodes > nodes_) grow(nodes);
+  epoch_.emplace(folder_);
 }
 
 metadata_folder::metadata_folder(fs::path folder, const database_elsewhere& elsewhere)

@@ -9,8 +9,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
+#include "daemon/folder_epoch.hpp"
 #include "storage/base/file_descriptor.hpp"
 #include "storage/namespace/sqlite.hpp"
 #include "storage/service/metadata_service.hpp"
@@ -44,6 +46,8 @@ class metadata_folder {
   /// How that is to be opened.
   storage::sqlite::open_as open_as() const noexcept;
   std::filesystem::path signing_key() const { return signing_key_in(folder_); }
+  /// As folder_epoch; 0: what is acknowledged is durable, as the database is elsewhere.
+  std::uint64_t epoch() const noexcept { return epoch_ ? epoch_->number() : 0; }
   /// Whether its nodes are gateways.
   bool has_gateways() const noexcept { return !elsewhere_.empty() && nodes_ != 0; }
   /// The file with all revocations that the server has ever been told.
@@ -57,6 +61,7 @@ class metadata_folder {
 
   std::filesystem::path folder_;
   storage::file_descriptor lock_;
+  std::optional<servers::folder_epoch> epoch_;
   std::string elsewhere_;  // the database; empty: in the folder
   std::string uuid_;
   std::uint32_t nodes_ = 0;

@@ -81,7 +81,9 @@ std::shared_ptr<stored_file> stored_file::open(const store& s, const opening& o)
 
 std::shared_ptr<stored_file> stored_file::open_known(const store& s, storage::file_id id, bool write) {
   storage::store_core& core = *s.core();
-  opened_file f = core.opened(core.metadata().find(id, !write));
+  storage::entry e = core.metadata().find(id, !write);
+  e.opened = storage::next_moment();
+  opened_file f = core.opened(std::move(e));
   auto claim = write ? claim_of(core, f.meta) : nullptr;
   if (claim) f = core.claimed(f, false);
   return std::shared_ptr<stored_file>(new stored_file(s, std::move(f), write, std::move(claim)));

@@ -21,7 +21,10 @@ class scripted_iod {
   /// Decides what to do about a frame on connection `number` (from 1); false ends the connection.
   using script = std::function<bool(std::uint32_t number, const wire::frame_header& h, const sender& say)>;
 
-  explicit scripted_iod(script s) : script_(std::move(s)), listen_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  /// `epoch`: the one that it says on a connection.
+  explicit scripted_iod(
+      script s, std::function<std::uint64_t()> epoch = [] { return std::uint64_t{0}; })
+      : script_(std::move(s)), epoch_(std::move(epoch)), listen_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in a = loopback("127.0.0.1:0");
     socklen_t n = sizeof a;
     if (::bind(listen_.get(), reinterpret_cast<sockaddr*>(&a), n) != 0 || ::listen(listen_.get(), 16) != 0 ||
@@ -72,6 +75,7 @@ class scripted_iod {
     me.role = wire::server_role::io;
     me.incarnation = 1;
     me.store_uuid = test_uuid;
+    me.epoch = epoch_();
     wire::server_handshake hands(me, {.same_machine = true});
     received_frame f;
     if (!receive(fd, f) || !send_all(fd, hands.welcome(f.header, f.body).send)) return;
@@ -82,6 +86,7 @@ class scripted_iod {
   }
 
   const script script_;
+  const std::function<std::uint64_t()> epoch_;
   const file_descriptor listen_;
   std::string address_;
   std::atomic<std::uint32_t> connections_{0};

@@ -80,6 +80,7 @@ void exchange_file(shared_array& a, const std::string& call, const std::function
   const auto use_it = [&] {
     if (leads) return process_group::bytes{};
     storage::entry e = storage::decode_entry(told);
+    e.opened = file.entry().opened;
     e.capability = file.entry().capability;
     // It ends at the size that it was signed for, and each process must have its own.
     if (e.capability) e.capability = file.store()->metadata().find(e.id).capability;

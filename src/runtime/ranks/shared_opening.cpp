@@ -195,6 +195,7 @@ std::string shared_opening::use_told(const bytes& by_leader) {
     e = file.look_up_again();
     e.claim = claim;
   }
+  e.opened = storage::next_moment();
   file.use(file.store()->opened(std::move(e)));
   const auto claimant = told.bytes();
   return {reinterpret_cast<const char*>(claimant.data()), claimant.size()};

@@ -55,6 +55,7 @@ void temporary_file::share(process_group& group, array_core& beside, std::uint64
     const bool has_capability = u.number() != 0;  // which everybody must have for himself
     storage::entry e = storage::decode_entry(u.bytes());
     if (has_capability) e.capability = store_->metadata().find(e.id).capability;
+    e.opened = storage::next_moment();
     file_ = store_->opened(std::move(e));
     return process_group::bytes{};
   });

@@ -96,6 +96,28 @@ failure given_up(const std::string& server, const remote_call& c, const outage& 
           what + "; is ooc-iod running there? `ooc ping` shows which servers answer"};
 }
 
+/// Whether the call relies on what the server has acknowledged of its file before, and may be asked for it by another
+/// opening of the file only.
+bool uses_lost(const remote_call& c, const unsynced_files& files) {
+  const node_call& n = c.what;
+  if (!n.file || (n.kind != io_kind::read && n.kind != io_kind::write && n.kind != io_kind::sync)) return false;
+  return files.lost_since(n.file->id, n.file->opened);
+}
+
+/// The server, of this epoch, has done what was asked.  What was made after a commit it keeps account of itself.
+void note(unsynced_files& files, const remote_call& c, std::uint64_t epoch) {
+  const node_call& n = c.what;
+  if (!n.file) return;
+  switch (n.kind) {
+    case io_kind::write:
+    case io_kind::resize: return n.file->commits ? void() : files.changed(n.file->id, epoch);
+    case io_kind::clone: return files.changed(n.into->id, epoch);
+    case io_kind::sync: return files.synced(n.file->id, c.asked);
+    case io_kind::remove: return files.removed(n.file->id);
+    default: return;
+  }
+}
+
 /// Runs it, which was counted before, for `self`.
 void spawn(asio::awaitable<void> what, asio::io_context& context, std::shared_ptr<io_client> self, in_flight& running) {
   asio::co_spawn(context, std::move(what), [self, &running](const std::exception_ptr&) { running.end(); });
@@ -103,8 +125,9 @@ void spawn(asio::awaitable<void> what, asio::io_context& context, std::shared_pt
 
 }  // namespace
 
-io_client::io_client(remote_node_options o)
+io_client::io_client(remote_node_options o, std::shared_ptr<unsynced_files> files)
     : options_(std::move(o)),
+      files_(std::move(files)),
       threads_(options_.threads ? options_.threads : std::make_shared<io_threads>()),
       context_(threads_->for_a_server()),
       ticks_(context_),
@@ -151,6 +174,7 @@ void io_client::submit(const call_ptr& c, std::vector<region> regions) {
     const lock_guard held(mutex_);
     const invariants_hold at_end(*this);
     c->id = next_id_++;
+    c->asked = next_moment();
     c->alive = clock::now();
     if (std::exchange(asleep_, false)) look_soon();
     calls_.emplace(c->id, c);
@@ -186,12 +210,13 @@ std::size_t io_client::ways() const {
 // Reports of the channels.
 
 void io_client::connection_up(std::size_t channel, std::uint32_t number, std::shared_ptr<wire::frame_sender> sender,
-                              bool near) {
+                              bool near, std::uint64_t epoch) {
   if (near) near_ = true;
+  files_->meet(epoch);
   {
     const lock_guard held(mutex_);
     const invariants_hold at_end(*this);
-    links_[channel] = {number, std::move(sender), 0, clock::now(), is_unix(connections_[channel]->address())};
+    links_[channel] = {number, std::move(sender), 0, clock::now(), is_unix(connections_[channel]->address()), epoch};
     last_trouble_.clear();
     heard(clock::now());
   }
@@ -282,8 +307,15 @@ void io_client::heard(clock::time_point now) {
 // Sending.
 
 /// Gives the call to a connection, whose sender send() must then be called with, or lets it wait for one, or for a
-/// fence.
+/// fence; or ends it, as what it is about has been lost.
 std::shared_ptr<wire::frame_sender> io_client::place(const call_ptr& c, std::vector<region>& regions) {
+  if (uses_lost(*c, *files_)) {
+    c->answered = true;
+    c->outcome = lost_with_power(name_, describe(*c));
+    ended_.push_back(c);
+    asio::post(context_, [self = shared_from_this()] { self->finish_ended(); });
+    return nullptr;
+  }
   const auto wake = [self = shared_from_this()] {
     for (const auto& channel : self->connections_) channel->wake();
   };
@@ -381,7 +413,11 @@ void io_client::answered(const call_ptr& c, failure f, std::string reply) {
   {
     const lock_guard held(mutex_);
     const invariants_hold at_end(*this);
-    if (f) f.what = name_ + ": " + f.what;
+    if (f)
+      f.what = name_ + ": " + f.what;
+    else
+      for (const io_link& l : links_)
+        if (l.number != 0 && l.number == c->connection) note(*files_, *c, l.epoch);
     c->outcome = std::move(f);
     c->reply = std::move(reply);
     c->answered = true;

@@ -14,6 +14,9 @@
 // A server of which nothing comes while calls wait is gone when the deadline has passed since then
 // (outage.hpp): all calls fail, later ones at once, and connections are tried until it answers.
 //
+// A call that uses what the server has lost with its machine's power fails when its turn comes to be sent
+// (unsynced_files.hpp).
+//
 // One of the io_threads runs the connections and calls most completions.
 #pragma once
 
@@ -37,6 +40,7 @@
 #include "storage/client/outage.hpp"
 #include "storage/client/remote_call.hpp"
 #include "storage/client/remote_node.hpp"
+#include "storage/client/unsynced_files.hpp"
 
 namespace ooc::storage {
 
@@ -47,6 +51,7 @@ struct io_link {
   std::uint64_t outstanding = 0;         // bytes of requests without an answer
   remote_call::clock::time_point alive;  // when something last came
   bool shortest = false;                 // a Unix socket
+  std::uint64_t epoch = 0;               // of the server there
 
   bool better_than(const io_link& other) const noexcept {
     return shortest != other.shortest ? shortest : outstanding < other.outstanding;
@@ -55,7 +60,8 @@ struct io_link {
 
 class io_client final : public io_connection_owner, public std::enable_shared_from_this<io_client> {
  public:
-  explicit io_client(remote_node_options o);
+  /// Notes in `files` what the server acknowledges.
+  io_client(remote_node_options o, std::shared_ptr<unsynced_files> files);
 
   void start();
   /// Waits for every call, then for what runs.  Called by one of the io_threads (in a completion) it returns at once,
@@ -76,8 +82,8 @@ class io_client final : public io_connection_owner, public std::enable_shared_fr
 
   const remote_node_options& options() const noexcept override { return options_; }
   std::uint32_t next_connection() override { return ++last_connection_; }
-  void connection_up(std::size_t channel, std::uint32_t number, std::shared_ptr<wire::frame_sender> sender,
-                     bool near) override;
+  void connection_up(std::size_t channel, std::uint32_t number, std::shared_ptr<wire::frame_sender> sender, bool near,
+                     std::uint64_t epoch) override;
   void connection_down(std::size_t channel, const std::string& why) override;
   bool wants_connection() const override;
   boost::asio::awaitable<void> frame_came(std::size_t channel, wire::frame_reader& reader,
@@ -107,6 +113,7 @@ class io_client final : public io_connection_owner, public std::enable_shared_fr
   void expire(clock::time_point now);
 
   remote_node_options options_;  // the lookup ends with stop(), the others stay
+  const std::shared_ptr<unsynced_files> files_;
   const std::shared_ptr<io_threads> threads_;
   boost::asio::io_context& context_;
   boost::asio::steady_timer ticks_;

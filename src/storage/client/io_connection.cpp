@@ -90,11 +90,11 @@ asio::awaitable<void> io_connection::run() {
       reader.limit_window();
       sender_ = std::make_shared<wire::frame_sender>(socket_);
       const std::uint32_t number = owner_.next_connection();
-      co_await shake_hands(reader, number);
+      const std::uint64_t epoch = co_await shake_hands(reader, number);
       connecting_since_ = steady_clock::time_point::max();
       reader.set_limits({wire::max_answer_body, static_cast<std::uint32_t>(io_part::max_bytes + (1 << 16))});
       was_up = true;
-      owner_.connection_up(index_, number, sender_, wire::on_this_host(*socket_));
+      owner_.connection_up(index_, number, sender_, wire::on_this_host(*socket_), epoch);
       for (;;) {
         const frame_header h = co_await reader.next();
         co_await owner_.frame_came(index_, reader, h);
@@ -118,7 +118,8 @@ asio::awaitable<void> io_connection::run() {
   }
 }
 
-asio::awaitable<void> io_connection::shake_hands(wire::frame_reader& reader, std::uint32_t number) {
+/// Returns the server's epoch.
+asio::awaitable<std::uint64_t> io_connection::shake_hands(wire::frame_reader& reader, std::uint32_t number) {
   const remote_node_options& o = owner_.options();
   wire::hello_info me;
   me.client = o.client.id;
@@ -134,6 +135,7 @@ asio::awaitable<void> io_connection::shake_hands(wire::frame_reader& reader, std
   if (const std::uint32_t node = server.node; node != o.index)
     throw wire::connection_error(std::make_error_code(std::errc::address_not_available),
                                  "node " + std::to_string(node) + " of the store answers there");
+  co_return server.epoch;
 }
 
 }  // namespace ooc::storage

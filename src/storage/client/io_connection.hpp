@@ -25,9 +25,9 @@ class io_connection_owner {
   /// A number for the next connection, never used before.
   virtual std::uint32_t next_connection() = 0;
   /// Requests may be sent on connection `number` through `sender` from now on.  `near`: the server
-  /// is on this host.
+  /// is on this host.  `epoch`: as it has said (known_epoch.hpp).
   virtual void connection_up(std::size_t channel, std::uint32_t number, std::shared_ptr<wire::frame_sender> sender,
-                             bool near) = 0;
+                             bool near, std::uint64_t epoch) = 0;
   /// A frame has come; takes its payload from the reader.  Throws connection_error.
   virtual boost::asio::awaitable<void> frame_came(std::size_t channel, wire::frame_reader& reader,
                                                   const wire::frame_header& h) = 0;
@@ -58,7 +58,7 @@ class io_connection {
  private:
   void cut();
   void give_up();
-  boost::asio::awaitable<void> shake_hands(wire::frame_reader& reader, std::uint32_t number);
+  boost::asio::awaitable<std::uint64_t> shake_hands(wire::frame_reader& reader, std::uint32_t number);
   boost::asio::awaitable<void> pause(std::chrono::milliseconds time);
 
   io_connection_owner& owner_;

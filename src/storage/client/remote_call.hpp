@@ -26,6 +26,7 @@ struct remote_call {
   std::function<void(const failure&, std::string reply)> finish;
   bool repeat = true;  ///< send again if the connection is lost
 
+  std::uint64_t asked = 0;  ///< next_moment() of the submission
   std::uint64_t id = 0;
   clock::time_point alive;       ///< submission, or the last sign of life from the server
   std::uint64_t connection = 0;  ///< where it was sent, 0: not yet

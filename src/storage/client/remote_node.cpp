@@ -18,7 +18,9 @@ constexpr std::uint64_t least_range = 256 << 10;
 /// From requests to calls, and from replies to results.
 class remote_node final : public io_service {
  public:
-  explicit remote_node(remote_node_options o) : client_(std::make_shared<io_client>(std::move(o))) { client_->start(); }
+  explicit remote_node(remote_node_options o) : client_(std::make_shared<io_client>(std::move(o), files_)) {
+    client_->start();
+  }
   ~remote_node() override { client_->stop(); }
 
   void answer(node_call call, completion done) override {
@@ -44,6 +46,13 @@ class remote_node final : public io_service {
     };
     client_->submit(make(std::move(call), std::move(finish)), {});
   }
+
+  known_epoch epoch_of(const file_shape& file) const override {
+    known_epoch k{files_->epoch(), files_->unsynced_in(file.id), {}};
+    if (files_->lost_since(file.id, file.opened)) k.lost = lost_with_power(name(), "'" + file.name + "'");
+    return k;
+  }
+  void synced_elsewhere(const file_shape& file, std::uint64_t before) override { files_->synced(file.id, before); }
 
   std::string name() const override { return client_->name(); }
   io_stats stats() const override { return counters_.snapshot(); }
@@ -109,6 +118,7 @@ class remote_node final : public io_service {
     counters_.add(reading ? &io_stats::bytes_read : &io_stats::bytes_written, bytes);
   }
 
+  const std::shared_ptr<unsynced_files> files_ = std::make_shared<unsynced_files>();
   const std::shared_ptr<io_client> client_;
   node_counters counters_;
 };

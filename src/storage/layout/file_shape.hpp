@@ -3,6 +3,7 @@
 // Plain data, filled from the metadata and handed down with every operation.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -23,6 +24,13 @@ constexpr std::uint64_t in_chunks(std::uint64_t bytes) noexcept {
 }
 
 using file_id = std::uint64_t;
+
+/// Counts up, from 1: what has happened in this process in which order, as openings of files and losses that it has
+/// heard of.
+inline std::uint64_t next_moment() noexcept {
+  static std::atomic<std::uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
 
 /// The rights that a capability may give.
 enum : std::uint32_t {
@@ -88,6 +96,9 @@ struct file_shape {
   bool at_commit = false;  ///< read: what that commit has
   /// read: the metadata still have the file, and a stripe object that is not there went with the power if it may have.
   bool still_there = false;
+  /// When this process opened it (next_moment()); 0: nobody has said.  What was lost later must not be used as if
+  /// nothing had happened.
+  std::uint64_t opened = 0;
   /// Owner, group and mode of the stripe objects of an embedded node in the file system; those of a server belong to
   /// the server alone.
   file_permissions permissions;

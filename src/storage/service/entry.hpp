@@ -73,6 +73,7 @@ struct entry {
   bool in_place = false;  ///< of no store: a file that lies where somebody else has made it; never told to anybody else
   std::uint64_t lead = 0;     ///< in place: bytes from a page of the file to the first element
   write_claim claim;          ///< of who has opened it
+  std::uint64_t opened = 0;   ///< as file_shape::opened; not of who is told of it
   capability_ptr capability;  ///< for the nodes: what the asker may do with a file; see io_service
 };
 

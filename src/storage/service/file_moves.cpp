@@ -20,7 +20,7 @@ void take_over(store_core& store, const opened_file& made, const entry& of) {
   (void)remove_files(store, {std::move(gone)});
 }
 
-moved_file::moved_file(const entry& e) : id_(e.id), at_commit_(e.at_commit) {
+moved_file::moved_file(const entry& e) : id_(e.id), at_commit_(e.at_commit), opened_(e.opened) {
   if (e.commit) commit_ = e.commit->number;
 }
 
@@ -29,6 +29,7 @@ std::shared_ptr<const striped_file> moved_file::place_in(const store_core& store
     entry now = store.metadata().find(id_, at_commit_);
     if (now.id == id_ && (now.generation != 1 || now.commit)) return nullptr;
     if (now.commit) now.commit->number = commit_;  // who reads a commit stays with it
+    now.opened = opened_;
     return store.opened(std::move(now)).file;
   } catch (const std::exception&) {
     return nullptr;  // it is gone, or nobody knows

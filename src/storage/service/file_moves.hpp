@@ -33,6 +33,7 @@ class moved_file {
  private:
   std::uint64_t id_;
   bool at_commit_;
+  std::uint64_t opened_;
   std::uint64_t commit_ = 0;
 };
 

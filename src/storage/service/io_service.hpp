@@ -31,6 +31,7 @@
 #include "oocarray/stats.hpp"
 #include "storage/layout/byte_interval.hpp"
 #include "storage/layout/file_shape.hpp"
+#include "storage/service/known_epoch.hpp"
 
 namespace ooc::storage {
 
@@ -213,6 +214,12 @@ class io_service {
   /// What the node has read and keeps is read again: another program, or another rank of this one, may have changed
   /// it.  Nobody but a node that keeps what others may write does anything.
   virtual void forget() {}
+  /// Of a node whose acknowledged writes a loss of power may take while this process lives: its epoch, and what of
+  /// the file hangs on it.
+  virtual known_epoch epoch_of(const file_shape& /*file*/) const { return {}; }
+  /// Another process has synced the file in the same epoch, after it was told of all that had been acknowledged here
+  /// `before` (next_moment()).
+  virtual void synced_elsewhere(const file_shape& /*file*/, std::uint64_t /*before*/) {}
   /// Of a file with commits (file_shape::commits): what was written after commit `file->commit` becomes durable, so
   /// that it is the next one as soon as the metadata say so, and else is forgotten.  No write may be under way.  It
   /// may be repeated.

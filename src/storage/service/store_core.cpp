@@ -44,6 +44,12 @@ new_file checked(std::string_view path, const new_file& f, bool finished, std::s
   return complete;
 }
 
+entry created(store_core& store, std::string_view path, const new_file& f, bool finished) {
+  entry e = store.metadata().create(path, checked(path, f, finished, store.nodes().size()));
+  e.opened = next_moment();
+  return e;
+}
+
 // Somebody else may have made it one since it was opened.
 void require_no_array(const entry& e, std::uint64_t end) {
   if (!e.array.extents.empty())
@@ -70,12 +76,16 @@ std::optional<opened_file> opened_as(store_core& store, const std::function<entr
     e = std::move(now);
     if (claim.check) claim.check(e);
   }
-  if (mode == open_mode::read) return store.opened(std::move(e));
+  const auto opened_now = [&] {  // when the nodes have been asked, so that what they lost before is known
+    e.opened = next_moment();
+    return store.opened(std::move(e));
+  };
+  if (mode == open_mode::read) return opened_now();
   for (const file_id id : e.left_behind) throw_if(remove_everywhere(store, id));
   e.left_behind.clear();
   const bool alone = claim.alone || e.commit;
   if (allocated_size(e) != 0 || claimed) e = with_next_generation(store, std::move(e), claimed, alone);
-  opened_file f = store.opened(std::move(e));
+  opened_file f = opened_now();
   return f.meta.commit ? roll_back(store, f) : f;
 }
 
@@ -83,6 +93,7 @@ std::optional<opened_file> opened_as(store_core& store, const std::function<entr
 opened_file found_again(store_core& store, const entry& e) {
   entry now = store.metadata().find(e.id, e.at_commit);
   now.claim = e.claim;
+  now.opened = e.opened;
   if (e.at_commit && now.commit->number != e.commit->number) {  // who reads a commit stays with it
     now.size = e.size;
     now.array.extents = e.array.extents;
@@ -159,6 +170,7 @@ opened_file store_core::opened(entry e) const {
   shape->capability = e.capability;
   shape->generation = e.generation;
   shape->claim = e.claim;
+  shape->opened = e.opened;
   // Of an array the ranks know more than what they have looked up.
   if (e.array.extents.empty()) shape->cuts = e.cuts;
   if (e.commit) {
@@ -216,6 +228,7 @@ opened_file store_core::claimed(const opened_file& f, bool alone) {
   entry now = metadata_->find(f.meta.id);  // somebody else may have had it meanwhile
   require_claim(*this, f.meta.id, now.path);
   now.claim = {now.generation, alone};
+  now.opened = f.meta.opened;
   return opened(std::move(now));
 }
 
@@ -226,13 +239,14 @@ opened_file store_core::give_back(const opened_file& f) {
   const auto alone = metadata_->claim_writer(id, false);
   if (!alone) return refresh(f);
   entry now = metadata_->find(id);
+  now.opened = f.meta.opened;
   if (now.reserved <= now.size) return opened(std::move(now));
   return resize_locked(*lock, now, now.size, now.array.extents);
 }
 
 opened_file store_core::make(std::string_view path, const new_file& f) {
   const auto try_once = [&] {
-    opened_file made = opened(metadata().create(path, checked(path, f, false, nodes().size())));
+    opened_file made = opened(created(*this, path, f, false));
     try {
       // Elements would be somewhere else for all who open the file later.
       if (made.meta.array.max_extents != f.array.max_extents)
@@ -269,7 +283,7 @@ void store_core::commit(const opened_file& f) {
 
 opened_file store_core::create(std::string_view path, const new_file& f) {
   // An empty file has no stripe objects: entry and commit are one step.
-  if (f.size == 0 && !f.commits) return opened(metadata().create(path, checked(path, f, true, nodes().size())));
+  if (f.size == 0 && !f.commits) return opened(created(*this, path, f, true));
   opened_file made = make(path, f);
   commit(made);
   return made;

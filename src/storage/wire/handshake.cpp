@@ -107,7 +107,8 @@ failure client_handshake::finish(const frame_header& h, std::string_view body) {
   pb::Welcome w;
   if (!parse(w, frame_kind::welcome, h, body))
     return failed(EPROTO, "the server's welcome is malformed; is it a server of oocarray?");
-  server_ = {me_.wanted, w.incarnation(), w.store_uuid(), w.node(), w.unencrypted() ? encryption::off : encryption::on};
+  server_ = {me_.wanted, w.incarnation(), w.store_uuid(), w.node(), w.unencrypted() ? encryption::off : encryption::on,
+             w.epoch()};
   if (proof_.given && server_.frames != me_.frames)
     return failed(EPROTO, "the server has not agreed to how frames are to be encrypted");
   if (!me_.store_uuid.empty() && server_.store_uuid != me_.store_uuid)
@@ -124,6 +125,7 @@ handshake_step server_handshake::welcome(const frame_header& h, std::string_view
   w.set_store_uuid(me_.store_uuid);
   w.set_node(me_.node);
   w.set_unencrypted(me_.frames == encryption::off);
+  w.set_epoch(me_.epoch);
   return {frame(frame_kind::welcome, w), {}};
 }
 

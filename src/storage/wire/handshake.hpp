@@ -56,6 +56,7 @@ struct server_info {
   std::string store_uuid;  ///< empty: an I/O server that has not registered yet
   std::uint32_t node = 0;  ///< index of an I/O server
   encryption frames = encryption::on;
+  std::uint64_t epoch = 0;  ///< 0: it loses nothing with the power, or does not say
 };
 
 /// The facts about the other side that are known before it says anything.

@@ -64,7 +64,8 @@ class listening_owner final : public io_connection_owner {
  private:
   const remote_node_options& options() const noexcept override { return options_; }
   std::uint32_t next_connection() override { return ++numbers_; }
-  void connection_up(std::size_t channel, std::uint32_t n, std::shared_ptr<wire::frame_sender> s, bool) override {
+  void connection_up(std::size_t channel, std::uint32_t n, std::shared_ptr<wire::frame_sender> s, bool,
+                     std::uint64_t) override {
     {
       const std::lock_guard lock(mutex_);
       sender_ = std::move(s);
