@@ -329,7 +329,7 @@ bool node_operations::sync(operation& op) {
       op.result = failed(op, EIO, failed_before);
       return true;
     }
-    if (op.kind == io_kind::prepare && (op.result = commits_.lost_with_power(op))) return true;
+    if (op.kind != io_kind::roll_back && (op.result = commits_.lost_with_power(op))) return true;
     checksum_header h;
     const bool durable = op.target->read_header(h) == 0 && h.unsynced == boot_id{};
     const bool clean = op.kind == io_kind::sync && durable;

@@ -159,6 +159,7 @@ TEST_CASE("a loss of power at any moment leaves the last commit, and what came a
       REQUIRE_THAT(read_present.what, Catch::Contains("the machine went down"));
       REQUIRE(write(*node, shape, 0, all, b.data()));
       REQUIRE(prepare(*node, shape));
+      REQUIRE(sync(*node, shape));
     } else {
       REQUIRE((dirty || b == committed));
     }
