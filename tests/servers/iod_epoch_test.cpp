@@ -3,8 +3,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "epoch_file.hpp"
 #include "iod/iod_folder.hpp"
-#include "support/epoch_file.hpp"
 #include "support/iod_fixture.hpp"
 #include "support/scripted_iod.hpp"
 #include "support/soon.hpp"

@@ -32,6 +32,41 @@ auto for_connection(const Call& call) {
   }
 }
 
+/// The server, of this epoch, has answered: what is durable now, and what has been changed and is not.
+void note(unsynced_files& changes, const wire::any_call& c, const metadata_answer& a, std::uint64_t asked,
+          std::uint64_t epoch) {
+  constexpr file_id names = 0;
+  const entry* const e = std::get_if<entry>(&a);
+  const file_id answered = e == nullptr ? names : e->id;  // 0 where a move has replaced nothing
+  const auto durable = [&] {                              // with all that was changed before
+    const bool* const done = std::get_if<bool>(&a);
+    if (done == nullptr || *done) changes.synced_all(asked);
+  };
+  std::visit(overloaded{
+                 [&](const calls::sync&) { durable(); },
+                 [&](const calls::set_generation&) { durable(); },
+                 [&](const calls::set_in_progress&) { durable(); },
+                 [&](const calls::take_over&) { durable(); },
+                 [&](const calls::decide&) { durable(); },
+                 // What is lost of these is done again when the store is opened next.
+                 [](const calls::abandon&) {},
+                 [&](const calls::forget& q) { changes.removed(q.id); },
+                 [&](const calls::move&) {
+                   changes.changed(names, epoch);
+                   if (answered != names) changes.changed(answered, epoch);  // what was replaced
+                 },
+                 [&]<class Call>(const Call& q) {
+                   if constexpr (!calls::changes<Call>)
+                     return;
+                   else if constexpr (requires { q.id; })
+                     changes.changed(q.id, epoch);
+                   else
+                     changes.changed(answered, epoch);
+                 },
+             },
+             c);
+}
+
 }  // namespace
 
 /// A question, which is asked until it is answered or the time is up.
@@ -40,6 +75,8 @@ struct metadata_client::question {
   std::string text;
   std::chrono::milliseconds within;
   wire::sent_call* call = nullptr;  // empty: the body is empty
+  // Of the attempt that was answered: when it was made (next_moment()), and the server's epoch.
+  std::uint64_t asked = 0, epoch = 0;
 
   /// For messages: a call has to be encoded for it.
   std::string doing() const { return call == nullptr ? text : wire::operation_name(wire::operation_of(call->what)); }
@@ -60,6 +97,7 @@ wire::call_reply metadata_client::call(const wire::any_call& c, std::optional<st
   wire::sent_call sent{c};
   question q{wire::frame_kind::metadata, {}, within.value_or(options_.deadline), &sent};
   wire::call_reply reply = wire::decode_reply(c, exchange(q));
+  note(changes_, c, reply.answer, q.asked, q.epoch);
   if (reply.grace.count() > 0) contact_.every(reply.grace / 3);
   return reply;
 }
@@ -127,9 +165,11 @@ std::string metadata_client::exchange(question& q) {
       if (q.call != nullptr) q.call->again = sent;
       const std::string body = q.call != nullptr ? wire::encode(*q.call) : std::string();
       sent = true;
+      q.asked = next_moment();
       const auto answer = connection_.ask(q.kind, body, attempt);
       heard();
       if (answer.header.has(wire::frame_header::failed)) wire::throw_failure(answer.body);
+      q.epoch = connection_.server().epoch;
       return std::string(answer.body);
     } catch (const wire::connection_refused& e) {
       heard();
@@ -169,6 +209,7 @@ void metadata_client::connect_once(deadline_point deadline) {
   me.frames = options_.client.frames;
   if (options_.lookup) connection_.set_address(for_connection(options_.lookup));
   connection_.connect(me, options_.client.key, deadline);
+  changes_.meet(connection_.server().epoch);
   // Not earlier: where the server has taken this client for lost, it may still be about to forget it.
   if (options_.introduce) try {
       for_connection(options_.introduce);

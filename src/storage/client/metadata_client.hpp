@@ -19,6 +19,7 @@
 #include "storage/client/metadata_connection.hpp"
 #include "storage/client/outage.hpp"
 #include "storage/client/remote_metadata.hpp"
+#include "storage/client/unsynced_files.hpp"
 #include "storage/wire/metadata_calls.hpp"
 
 namespace ooc::storage {
@@ -40,6 +41,9 @@ class metadata_client : public std::enable_shared_from_this<metadata_client> {
   size_lock_ptr take_size(file_id file);
   /// See metadata_service.
   bool has_lost_claim(file_id file);
+  /// What the server has acknowledged and not synced; names are file 0.
+  unsynced_files& changes() noexcept { return changes_; }
+  std::string name() const { return "metadata server " + options_.address; }
   /// Ends everything that the server keeps for this client, if it can be reached at once.
   void goodbye() noexcept;
 
@@ -57,9 +61,9 @@ class metadata_client : public std::enable_shared_from_this<metadata_client> {
   bool all_told();
   bool
   keep_in_touch() noexcept;  // false where there are leases to restore, or given back, and the server does not know it
-  std::string name() const { return "metadata server " + options_.address; }
 
   const remote_metadata_options options_;
+  unsynced_files changes_;
 
   // Held through a call; taken before leases_mutex_.
   timed_mutex mutex_;

@@ -45,6 +45,26 @@ remote_metadata::~remote_metadata() {
   link_->goodbye();
 }
 
+known_epoch remote_metadata::epoch_of(const entry& file) const {
+  const unsynced_files& changes = link_->changes();
+  known_epoch k{changes.epoch(), changes.unsynced_in(file.id), {}};
+  if (k.unsynced_in == 0) k.unsynced_in = changes.unsynced_in(0);
+  if (changes.lost_since(file.id, file.opened) || changes.lost_since(0, file.opened))
+    k.lost = lost_with_power(link_->name(), "the entry of '" + file.path + "'");
+  return k;
+}
+
+void remote_metadata::synced_elsewhere(std::uint64_t before) { link_->changes().synced_all(before); }
+
+failure remote_metadata::untold_loss() {
+  const std::uint64_t last = link_->changes().last_loss();
+  if (told_loss_.exchange(last) == last) return {};
+  return {std::make_error_code(std::errc::io_error),
+          link_->name() +
+              ": its machine has lost its power, and what it had acknowledged of names, sizes and attributes and was "
+              "not synced may be lost: look at what is there"};
+}
+
 cluster_info remote_metadata::cluster(std::optional<std::chrono::milliseconds> within) {
   const auto m = wire::parse_body<pb::Cluster>(
       link_->ask(wire::frame_kind::cluster, "cluster information", within.value_or(deadline_)));

@@ -15,6 +15,7 @@
 // Must not be used in the child of a fork().
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -97,12 +98,15 @@ class remote_metadata final : public metadata_service {
   size_lock_ptr lock_size(file_id id) override;
   std::shared_ptr<void> claim_writer(file_id id, bool together, claim_holder* in_the_way = nullptr) override;
   bool has_lost_claim(file_id id) override;
+  known_epoch epoch_of(const entry& file) const override;
+  void synced_elsewhere(std::uint64_t before) override;
   std::string claimant() const override { return claimant_; }
   std::shared_ptr<void> join(const std::string& claimant, file_id id, const write_claim& claim) override {
     return join_ ? join_(claimant, id, claim) : nullptr;
   }
 
  private:
+  failure untold_loss() override;
   entry created(calls::create q);
   entry found(calls::find q);
   entry with_capability(wire::call_reply reply);
@@ -110,7 +114,8 @@ class remote_metadata final : public metadata_service {
   const std::chrono::milliseconds deadline_;
   const std::function<std::shared_ptr<void>(const std::string&, file_id, const write_claim&)> join_;
   const std::string claimant_;
-  std::shared_ptr<metadata_client> link_;  // shared with the guards of leases
+  std::shared_ptr<metadata_client> link_;    // shared with the guards of leases
+  std::atomic<std::uint64_t> told_loss_{0};  // unsynced_files::last_loss()
   capability_renewal capabilities_;
 };
 

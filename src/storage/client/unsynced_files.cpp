@@ -4,19 +4,12 @@
 
 namespace ooc::storage {
 
-failure lost_with_power(const std::string& server, const std::string& call) {
-  return {std::make_error_code(std::errc::io_error),
-          call + ": the machine of " + server +
-              " has lost its power since this program changed the file, and what was acknowledged there and not "
-              "durable may be lost: open the file again"};
-}
-
 void unsynced_files::meet(std::uint64_t epoch) {
   const lock_guard lock(mutex_);
   epoch_ = epoch;
   if (epoch == 0 || changed_.empty() || epoch == changed_in_) return;
-  const std::uint64_t now = next_moment();
-  for (const auto& [file, last] : std::exchange(changed_, {})) lost_[file] = now;
+  last_loss_ = next_moment();
+  for (const auto& [file, last] : std::exchange(changed_, {})) lost_[file] = last_loss_;
 }
 
 void unsynced_files::changed(file_id file, std::uint64_t epoch) {
@@ -24,7 +17,7 @@ void unsynced_files::changed(file_id file, std::uint64_t epoch) {
   const lock_guard lock(mutex_);
   // An answer that had come before the loss is looked at after it.
   if (epoch != epoch_) {
-    lost_[file] = next_moment();
+    lost_[file] = last_loss_ = next_moment();
     return;
   }
   changed_in_ = epoch;
@@ -61,6 +54,11 @@ bool unsynced_files::lost_since(file_id file, std::uint64_t opened) const {
   const lock_guard lock(mutex_);
   const auto found = lost_.find(file);
   return found != lost_.end() && opened < found->second;
+}
+
+std::uint64_t unsynced_files::last_loss() const {
+  const lock_guard lock(mutex_);
+  return last_loss_;
 }
 
 }  // namespace ooc::storage

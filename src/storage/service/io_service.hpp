@@ -31,7 +31,7 @@
 #include "oocarray/stats.hpp"
 #include "storage/layout/byte_interval.hpp"
 #include "storage/layout/file_shape.hpp"
-#include "storage/service/known_epoch.hpp"
+#include "storage/layout/known_epoch.hpp"
 
 namespace ooc::storage {
 

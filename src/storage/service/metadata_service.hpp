@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 
+#include "storage/layout/known_epoch.hpp"
 #include "storage/service/metadata_front.hpp"
 
 namespace ooc::storage {
@@ -41,13 +42,22 @@ using size_lock_ptr = std::shared_ptr<size_lock>;
 class metadata_service : public metadata_front {
  public:
   /// Changes acknowledged so far survive the death of the process; after sync() also the loss of
-  /// power.
-  void sync() { ask(calls::sync{}); }
+  /// power.  Throws EIO, once, where some were lost with the power of the server's machine before.
+  void sync() {
+    ask(calls::sync{});
+    throw_if(untold_loss());
+  }
   /// set_mode() and set_owner() change the entry only: see store_core for the stripe objects.
   void set_mode(const place& where, std::uint32_t mode) { (void)change(where, mode_change(mode)); }
   void set_owner(const place& where, std::uint32_t uid, std::uint32_t gid) {
     (void)change(where, owner_change(uid, gid));
   }
+
+  /// As io_service::epoch_of(), of the file's entry and of all names.
+  virtual known_epoch epoch_of(const entry& /*file*/) const { return {}; }
+  /// Another process has made a sync in the same epoch, after it was told of all that had been acknowledged here
+  /// `before` (next_moment()).
+  virtual void synced_elsewhere(std::uint64_t /*before*/) {}
 
   /// While the guard lives, no other holder of one (of any process) can be changing the size of this
   /// file.  It goes by itself when its process dies.  Throws ETIMEDOUT after 60 s.  Who is going to change the size, or
@@ -70,6 +80,10 @@ class metadata_service : public metadata_front {
   /// By a rank, before it writes the file under a claim of `claimant` and until the pointer goes: it is kept from the
   /// store when another claim ends that.  Throws io_error, ESTALE where `claimant` has been lost.
   virtual std::shared_ptr<void> join(const std::string& /*claimant*/, file_id, const write_claim&) { return nullptr; }
+
+ private:
+  /// That changes were lost which had not been synced, if that has not been told yet.
+  virtual failure untold_loss() { return {}; }
 };
 
 }  // namespace ooc::storage

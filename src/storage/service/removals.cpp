@@ -48,6 +48,8 @@ std::vector<entry> remove_files(store_core& store, std::vector<entry> files) {
   for_each([&](entry& e) {
     if (!durable) metadata.sync();
     durable = true;
+    // It may have its name again, for all that is known.
+    throw_if(metadata.epoch_of(e).lost);
     throw_if(store.opened(e).file->remove_objects());
     metadata.forget(e.id);
   });

@@ -301,7 +301,9 @@ void store_core::abandon(const opened_file& f) noexcept {
 }
 
 void store_core::remove(std::string_view path) {
+  const std::uint64_t before = next_moment();
   entry e = metadata().remove(path);
+  e.opened = before;
   if (e.kind != entry_kind::file || e.names != 0) return;
   const bool large = allocated_size(e) >= removal_queue::most_bytes;
   removals_.add(std::move(e));
@@ -326,7 +328,9 @@ std::shared_ptr<void> store_core::claim_unused(const entry& e, std::string_view 
 void store_core::replace(std::string_view from, std::string_view to) {
   std::shared_ptr<void> claim;
   if (const std::optional<entry> there = lookup_if_there(*metadata_, to)) claim = claim_unused(*there, "replaced");
+  const std::uint64_t before = next_moment();
   entry gone = metadata_->move(from, to, true);
+  gone.opened = before;
   if (gone.id != 0 && gone.kind == entry_kind::file && gone.names == 0) removals_.add_unnamed(std::move(gone));
 }
 
@@ -492,23 +496,26 @@ void store_core::sync(const opened_file& f) {
   sync_entry(f);
 }
 
-// A file leaves its first generation by its first sync: from then on none of its stripe objects may be missing.
-void store_core::sync_entry(const opened_file& f) {
-  if (f.meta.in_place || f.meta.generation != 1 || f.file->is_settled()) return metadata_->sync();
+namespace {
+
+// A file leaves its first generation by its first sync: from then on none of its stripe objects may be missing.  True
+// where that has made the entry durable, with all that was changed before.
+bool settle(store_core& store, const opened_file& f) {
+  if (f.meta.in_place || f.meta.generation != 1 || f.file->is_settled()) return false;
   try {
     // Nobody makes further stripe objects meanwhile.
-    const auto lock = metadata_->lock_size(f.meta.id);
-    entry now = found_again(*this, f.meta).meta;
+    const auto lock = store.metadata().lock_size(f.meta.id);
+    entry now = found_again(store, f.meta).meta;
     if (now.generation == 1 && allocated_size(now) != 0) {
       entry next = now;
-      const failure e = advance(*this, next);
+      const failure e = advance(store, next);
       if (!e) {
-        // Durably, with all that was changed before.
-        (void)metadata_->set_generation(next.id, next.generation, allocated_size(next));
-        return f.file->set_settled();
+        (void)store.metadata().set_generation(next.id, next.generation, allocated_size(next));
+        f.file->set_settled();
+        return true;
       }
       // Others have opened it for writing meanwhile.
-      next = found_again(*this, f.meta).meta;
+      next = found_again(store, f.meta).meta;
       require_changed(now, next, e);
       now = std::move(next);
     }
@@ -519,7 +526,15 @@ void store_core::sync_entry(const opened_file& f) {
         e.code() != std::errc::operation_not_permitted && e.code() != std::errc::no_such_file_or_directory)
       throw;
   }
-  metadata_->sync();
+  return false;
+}
+
+}  // namespace
+
+void store_core::sync_entry(const opened_file& f) {
+  if (!settle(*this, f)) metadata_->ask(calls::sync{});
+  // An entry that is not there, or is as it was before, may have gone with the power of the server's machine.
+  throw_if(metadata_->epoch_of(f.meta).lost);
 }
 
 opened_file after_cut(store_core& store, const opened_file& f) {

@@ -22,7 +22,7 @@ hello_info someone() {
 }
 
 server_info metadata_server() {
-  return {server_role::metadata, 0x1234567890abcdef, "11111111-2222-4333-8444-555555555555", 0};
+  return {server_role::metadata, 0x1234567890abcdef, "11111111-2222-4333-8444-555555555555", 0, encryption::on, 77};
 }
 
 bool names(const failure& f, const std::string& what) {
@@ -88,6 +88,7 @@ TEST_CASE("two holders of one key believe each other") {
   CHECK_FALSE(o.server);
   CHECK(c.server().incarnation == metadata_server().incarnation);
   CHECK(c.server().store_uuid == metadata_server().store_uuid);
+  CHECK(c.server().epoch == 77);
   CHECK(s.peer().client == me.client);
   CHECK(s.peer().connection == 7);
   CHECK(s.peer().who.uid == 1000);
@@ -163,6 +164,16 @@ TEST_CASE("both sides must be told the same of encryption") {
   frame_header header;
   header.kind = frame_kind::welcome;
   CHECK(names(c.finish(header, w.SerializeAsString()), "has not agreed"));
+}
+
+TEST_CASE("a server of a release that knows no epochs has none") {
+  client_handshake c(someone(), here);
+  pb::Welcome w;
+  w.set_incarnation(1);
+  frame_header header;
+  header.kind = frame_kind::welcome;
+  CHECK_FALSE(c.finish(header, w.SerializeAsString()));
+  CHECK(c.server().epoch == 0);
 }
 
 TEST_CASE("another kind of server and another store are told apart") {

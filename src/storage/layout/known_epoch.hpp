@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "oocarray/error.hpp"
 
@@ -17,5 +18,13 @@ struct known_epoch {
   std::uint64_t unsynced_in = 0;
   failure lost;  ///< changes of the file that the opening may have seen may have been lost
 };
+
+/// Why a call, "the read of 'plate/a'", is refused where the machine of this server has lost its power.
+inline failure lost_with_power(const std::string& server, const std::string& call) {
+  return {std::make_error_code(std::errc::io_error),
+          call + ": the machine of " + server +
+              " has lost its power since this program changed the file, and what was acknowledged there and not "
+              "durable may be lost: open the file again"};
+}
 
 }  // namespace ooc::storage
