@@ -1,4 +1,9 @@
 // Programs that live on while the machine of one of their servers loses its power and comes back.
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
 #include <catch2/catch.hpp>
 #include <functional>
 #include <memory>
@@ -11,6 +16,7 @@
 #include "storage/service/store_core.hpp"
 #include "support/cluster_fixture.hpp"
 #include "support/node_fixture.hpp"
+#include "support/thread_group.hpp"
 
 using namespace ooc;
 using namespace ooc::testing;
@@ -210,4 +216,120 @@ TEST_CASE("the bytes of a removed file stay where its name has come back with th
   const storage::opened_file again = core.open("f", storage::open_mode::read);
   throw_if(again.file->read(request::contiguous(0, length), back.data()));
   CHECK((back == data));
+}
+
+namespace {
+
+/// What a rank does before its servers are touched, and after that.
+using step = std::function<void(const store& s, plate& a, int rank)>;
+
+/// Two ranks in processes of their own, which share the array "a".  What each of them throws in `after`.
+class two_ranks {
+ public:
+  two_ranks(const std::string& url, const step& before, const step& after) {
+    int between[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, between) == 0);
+    for (int rank = 0; rank < 2; ++rank) {
+      int parent[2];
+      REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, parent) == 0);
+      children_[rank] = ::fork();
+      if (children_[rank] == 0) {
+        ::close(between[1 - rank]);
+        ::_exit(run(url, rank, between[rank], parent[1], before, after));
+      }
+      ::close(parent[1]);
+      sockets_[rank] = parent[0];
+    }
+    for (const int fd : between) ::close(fd);
+  }
+  ~two_ranks() {
+    for (const pid_t child : children_) {
+      ::kill(child, SIGKILL);
+      ::waitpid(child, nullptr, 0);
+    }
+    for (const int fd : sockets_) ::close(fd);
+  }
+  void wait_until_before() {
+    for (const int fd : sockets_) {
+      char c = 0;
+      REQUIRE(::read(fd, &c, 1) == 1);
+      REQUIRE(c == 'o');
+    }
+  }
+  std::array<std::string, 2> go_on() {
+    for (const int fd : sockets_) REQUIRE(::write(fd, "g", 1) == 1);
+    std::array<std::string, 2> said;
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      said[rank].resize(4096);
+      const ssize_t n = ::read(sockets_[rank], said[rank].data(), said[rank].size());
+      said[rank].resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+    }
+    return said;
+  }
+
+ private:
+  static int run(const std::string& url, int rank, int socket, int parent, const step& before, const step& after) {
+    std::string said;
+    try {
+      runtime rt({.memory = memory});
+      const store s = store::open(url);
+      plate a(rt, s, "a", ooc::create, {length}, {.group = std::make_shared<process_pair>(rank, socket)});
+      before(s, a, rank);
+      char c = 'o';
+      if (::write(parent, &c, 1) != 1 || ::read(parent, &c, 1) != 1) return 1;
+      said = thrown_by([&] { after(s, a, rank); });
+      said = said.empty() ? "nothing" : said;
+      (void)!::write(parent, said.data(), said.size());
+      ::_exit(0);  // closing the array would wait for the other rank
+    } catch (const std::exception& e) {
+      said = std::string("not as planned: ") + e.what();
+      (void)!::write(parent, said.data(), said.size());
+      return 2;
+    }
+  }
+
+  pid_t children_[2]{};
+  int sockets_[2]{-1, -1};
+};
+
+file_id id_of_array(const two_machines& m) { return m.client()->lookup("a").id; }
+
+}  // namespace
+
+TEST_CASE("no rank takes for durable what another one had written when the power went") {
+  const bool of_node = GENERATE(true, false);
+  CAPTURE(of_node);
+  two_machines m;
+  if (!of_node) m.note_database();
+  // Rank 0 makes the entry and rank 1 writes; rank 0 syncs the nodes, and rank 1 the metadata.
+  const step write_by_one = [](const store&, plate& a, int rank) {
+    if (rank == 1) fill(a, 2);
+    a.sync();
+  };
+  two_ranks ranks(m.url(), write_by_one, [](const store&, plate& a, int) { a.sync(ooc::durable); });
+  ranks.wait_until_before();
+  if (of_node)
+    m.lose_power_of_node(id_of_array(m));
+  else
+    m.lose_power_of_metadata();
+  for (const std::string& said : ranks.go_on()) {
+    INFO(said);
+    CHECK(tells_of_the_loss(said));
+  }
+}
+
+TEST_CASE("what a durable sync of all ranks has covered is no loss to any of them") {
+  two_machines m;
+  const step written = [](const store&, plate& a, int rank) {
+    if (rank == 1) fill(a, 2);
+    a.sync(ooc::durable);
+  };
+  two_ranks ranks(m.url(), written, [](const store&, plate& a, int rank) {
+    a.invalidate();
+    if (rank == 1 && a[length - 1] != 2) throw usage_error(errc::conflict, "another value");
+    a.sync(ooc::durable);
+  });
+  ranks.wait_until_before();
+  m.lose_power_of_node(id_of_array(m));
+  for (const std::string& said : ranks.go_on()) CHECK(said == "nothing");
 }

@@ -16,6 +16,10 @@ class forwarded_node : public storage::io_service {
   void answer(storage::node_call call, storage::completion done) override {
     inner_->answer(std::move(call), std::move(done));
   }
+  storage::known_epoch epoch_of(const storage::file_shape& f) const override { return inner_->epoch_of(f); }
+  void synced_elsewhere(const storage::file_shape& f, std::uint64_t before) override {
+    inner_->synced_elsewhere(f, before);
+  }
   std::string name() const override { return inner_->name(); }
   io_stats stats() const override { return inner_->stats(); }
   std::uint64_t staging_bytes() const override { return inner_->staging_bytes(); }

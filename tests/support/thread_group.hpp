@@ -136,7 +136,8 @@ class process_pair final : public process_group {
 
  private:
   void send(const void* bytes, std::size_t n) const {
-    if (::send(socket_, bytes, n, MSG_NOSIGNAL) != static_cast<ssize_t>(n)) throw std::runtime_error("nothing sent");
+    if (n != 0 && ::send(socket_, bytes, n, MSG_NOSIGNAL) != static_cast<ssize_t>(n))
+      throw std::runtime_error("nothing sent");
   }
   void receive(void* bytes, std::size_t n) const {
     if (n != 0 && ::recv(socket_, bytes, n, MSG_WAITALL) != static_cast<ssize_t>(n))

@@ -19,6 +19,31 @@ std::string parent_of(const std::string& path) {
   return last == std::string::npos || slash == std::string::npos ? "" : path.substr(0, slash);
 }
 
+/// As array_file::epochs::nodes.  Throws EIO where something is lost.
+std::vector<std::uint64_t> unsynced_epochs(const storage::striped_file& f) {
+  const storage::file_shape& shape = f.shape();
+  std::vector<std::uint64_t> all(shape.striping.nn);
+  for (std::uint32_t t = 0; t < shape.striping.nn; ++t) {
+    if (shape.striping.object_size(t, shape.size) == 0) continue;  // nobody syncs it
+    const storage::known_epoch k = f.node(t).epoch_of(shape);
+    throw_if(k.lost);
+    all[t] = k.unsynced_in;
+  }
+  if (std::ranges::count(all, 0U) == std::ssize(all)) all.clear();
+  return all;
+}
+
+/// By who has synced the file: throws EIO where a node is in another epoch than another rank has told.
+void require_epochs(const storage::striped_file& f, std::span<const std::uint64_t> of_another) {
+  const storage::file_shape& shape = f.shape();
+  for (std::uint32_t t = 0; t < of_another.size() && t < shape.striping.nn; ++t) {
+    if (of_another[t] == 0) continue;
+    const std::uint64_t now = f.node(t).epoch_of(shape).now;
+    if (now != 0 && now != of_another[t])
+      throw_if(storage::lost_with_power(f.node(t).name(), "array '" + shape.name + "'"));
+  }
+}
+
 }  // namespace
 
 writing writing_as(const array_request& r) {
@@ -116,13 +141,32 @@ void array_file::open(writing w, std::chrono::milliseconds patience,
                          {take, w == writing::exclusive, true, checked});
 }
 
-void array_file::make_durable() const {
+array_file::epochs array_file::unsynced() const {
+  const storage::known_epoch of_entry = store_->metadata().epoch_of(entry());
+  throw_if(of_entry.lost);
+  return {of_entry.unsynced_in, unsynced_epochs(*opened_.file)};
+}
+
+void array_file::make_durable(std::span<const epochs> of_others) const {
   failure f = opened_.file->sync();
   if (f) f.what = "array '" + path_ + "' cannot be made durable: " + f.what;
   throw_if(f);
+  for (const epochs& e : of_others) require_epochs(*opened_.file, e.nodes);
 }
 
-void array_file::make_entry_durable() const { store_->sync_entry(opened_); }
+void array_file::make_entry_durable(std::span<const epochs> of_others) const {
+  store_->sync_entry(opened_);
+  const std::uint64_t now = store_->metadata().epoch_of(entry()).now;
+  for (const epochs& e : of_others)
+    if (e.metadata != 0 && now != 0 && e.metadata != now)
+      throw_if(storage::lost_with_power("the metadata server", "the entry of '" + path_ + "'"));
+}
+
+void array_file::made_durable_elsewhere(std::uint64_t before) const {
+  store_->metadata().synced_elsewhere(before);
+  const storage::file_shape& shape = opened_.file->shape();
+  for (std::uint32_t t = 0; t < shape.striping.nn; ++t) opened_.file->node(t).synced_elsewhere(shape, before);
+}
 
 std::map<std::string, std::string> array_file::attributes() const {
   return entry().at_commit ? entry().attributes : store_->metadata().find(entry().id).attributes;

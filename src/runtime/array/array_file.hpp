@@ -13,9 +13,11 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "oocarray/detail/array_core.hpp"
 #include "runtime/array/array_plan.hpp"
@@ -61,10 +63,20 @@ class array_file {
   /// Lets go of the file, and of a temporary one for good.
   void release() noexcept;
 
-  /// Makes durable all data that nodes have acknowledged, whichever process wrote them.
-  void make_durable() const;
+  /// The epochs of servers in which a rank has changed what is not durable yet (known_epoch.hpp).
+  struct epochs {
+    std::uint64_t metadata = 0;        ///< 0: it has not
+    std::vector<std::uint64_t> nodes;  ///< by stripe index, likewise; empty: on no node
+  };
+  /// Of this rank.  Throws EIO where some of that is lost.
+  epochs unsynced() const;
+  /// Makes durable all data that nodes have acknowledged, whichever process wrote them.  Throws EIO where what another
+  /// rank has told of its own is lost.
+  void make_durable(std::span<const epochs> of_others = {}) const;
   /// The entry, after that.
-  void make_entry_durable() const;
+  void make_entry_durable(std::span<const epochs> of_others = {}) const;
+  /// Other ranks have done both after this one had told what is unsynced(), after the moment `before` (next_moment()).
+  void made_durable_elsewhere(std::uint64_t before) const;
   /// See metadata_service::set_in_progress.
   void set_in_progress(std::string_view what) const {
     if (!temporary_) store_->metadata().set_in_progress(entry().id, what);

@@ -34,14 +34,29 @@ void write_exchange::sync(durability d) {
   }
   const bool durable = d == durability::durable;
   const std::string call = durable ? "durable sync" : "sync";
-  const notices told = exchange_writes(call, std::vector<block_range>{{0, array_.segment().blocks()}});
+  const notices told = exchange_writes(call, std::vector<block_range>{{0, array_.segment().blocks()}}, durable);
   if (!durable || !array_.local().facts().writable) return take_in_alone(call, told);
   array_.group().together("making '" + array_.path() + "' durable", [&] {
     take_in(call, told);  // here, as it may fail on one rank, and the others must not wait for it
-    if (array_.rank() == 0) array_.local().file().make_durable();
-    if (array_.rank() == array_.ranks() - 1) array_.local().file().make_entry_durable();
+    make_durable(told);
     return bytes{};
   });
+  array_.local().file().made_durable_elsewhere(written_back_);
+}
+
+void write_exchange::make_durable(const notices& told) const {
+  const bool data = array_.rank() == 0, entry = array_.rank() == array_.ranks() - 1;
+  if (!data && !entry) return;
+  std::vector<array_file::epochs> unsynced;
+  for (const bytes& n : told) {
+    storage::unpacker u(n);
+    u.bytes();
+    if (array_.log()) u.bytes();
+    const std::uint64_t metadata = u.number();
+    unsynced.push_back({metadata, u.numbers()});
+  }
+  if (data) array_.local().file().make_durable(unsynced);
+  if (entry) array_.local().file().make_entry_durable(unsynced);
 }
 
 void write_exchange::sync_before(const std::string& change) {
@@ -87,7 +102,10 @@ std::vector<block_range> write_exchange::halo_blocks(std::size_t rows) const {
 // The checking mode writes back and forgets every block.  What was read before the exchange comes
 // before all that is written after it; what was written outside `which` is shown to nobody, and
 // stays on record, to be compared with what others do from then on.
-write_exchange::notices write_exchange::exchange_writes(const std::string& call, std::span<const block_range> which) {
+//
+// A durable sync also tells what is unsynced.
+write_exchange::notices write_exchange::exchange_writes(const std::string& call, std::span<const block_range> which,
+                                                        bool durable) {
   std::vector<block_range> written;
   accesses noted;
   notices told;
@@ -103,6 +121,11 @@ write_exchange::notices write_exchange::exchange_writes(const std::string& call,
         noted = array_.log()->take();
         noted.add(array_.segment().take_read());
         p.bytes(noted.packed());
+      }
+      if (durable) {
+        written_back_ = storage::next_moment();
+        const array_file::epochs mine = array_.local().file().unsynced();
+        p.number(mine.metadata).numbers(mine.nodes);
       }
       return p.take();
     });

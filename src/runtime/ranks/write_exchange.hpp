@@ -9,7 +9,9 @@
 // header that says which call a rank has made (call_header).
 //
 // sync(durable): after the exchange rank 0 asks the I/O nodes, which make durable what anybody has written, and at
-// the same time the last rank asks the metadata service.  A second exchange tells all ranks the outcome.
+// the same time the last rank asks the metadata service.  Each rank has told, with its notices, in which epochs of the
+// servers it has written what is not durable yet; where a server is in another one now, its machine has lost its power
+// meanwhile, and the sync fails.  A second exchange tells all ranks the outcome.
 //
 // sync_halo() is a sync of those blocks alone that hold rows near a border between parts.  The marks of the others
 // stay, and these are written only to make room.  Each rank then begins to load the rows before its part, where the
@@ -30,6 +32,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -56,13 +59,15 @@ class write_exchange {
   using notices = std::vector<process_group::bytes>;  ///< one from each rank
 
   std::vector<block_range> halo_blocks(std::size_t rows) const;
-  notices exchange_writes(const std::string& call, std::span<const block_range> which);
+  notices exchange_writes(const std::string& call, std::span<const block_range> which, bool durable = false);
+  void make_durable(const notices& told) const;
   void take_in(const std::string& call, const notices& told);
   void take_in_alone(const std::string& call, const notices& told);
   void forget_others_writes(const std::string& call, const notices& told);
   void report_conflicts(const notices& told) const;
 
   shared_array& array_;
+  std::uint64_t written_back_ = 0;  // the moment after which this rank has told what is unsynced
 };
 
 }  // namespace ooc::detail
