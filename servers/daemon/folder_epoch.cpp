@@ -49,6 +49,7 @@ folder_epoch::folder_epoch(fs::path folder)
 
 folder_epoch::~folder_epoch() {
   try {
+    spdlog::info("folder '{}': making durable what was written", folder_.string());
     if (::syncfs(opened_.get()) != 0)
       throw io_error({errno, std::generic_category()},
                      "the file system of '" + folder_.string() + "' cannot be synced");
