@@ -8,6 +8,7 @@
 #include "support/other_user.hpp"
 #include "support/random_seed.hpp"
 #include "support/raw_connection.hpp"
+#include "support/run_command.hpp"
 
 using namespace ooc;
 using namespace ooc::testing;
@@ -139,10 +140,7 @@ TEST_CASE("without a key a server does not listen to other machines") {
   const std::string command = std::string("HOME=/nonexistent OOC_KEY= ") + OOC_METAD + " --nodes 1 --folder " +
                               (folder / "m").string() + " --listen 0.0.0.0:0 2> " + (folder / "err").string();
   CHECK(run_and_wait(command) == 1);
-  std::ifstream in(folder / "err");
-  std::string line;
-  std::getline(in, line);
-  CHECK(says(line, "ooc keygen"));
+  CHECK(says(contents(folder / "err"), "ooc keygen"));
 }
 
 TEST_CASE("a file of another user is refused, with the reason on both sides") {
