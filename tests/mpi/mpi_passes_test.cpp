@@ -41,7 +41,7 @@ template <class T, class U, std::size_t N, class From, class To>
 void move_at_random(std::mt19937_64& g) {
   const auto group = all_ranks();
   const store st = common_store();
-  const std::uint64_t budget = 200_KiB + (between(g, 0, 1) ? 1_MiB : 4_KiB * between(g, 0, 8));
+  const std::uint64_t budget = 256_KiB + (between(g, 0, 1) ? 1_MiB : 4_KiB * between(g, 0, 8));
   random_copy<T, U, N, From, To> m(g);
   m.source.group = m.target.group = group;
   m.source.replace = m.target.replace = true;
