@@ -32,7 +32,7 @@ struct memory_store {
   std::filesystem::path database() const { return folder / "metadata.sqlite"; }
   ooc::store handle() const { return ooc::store(core); }
 
-  temporary_folder folder;
+  temporary_folder folder{folder_in_memory()};
   std::shared_ptr<metadata_service> metadata;
   std::vector<std::shared_ptr<memory_io_service>> nodes;
   std::shared_ptr<store_core> core;

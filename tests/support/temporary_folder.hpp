@@ -2,6 +2,7 @@
 #pragma once
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <stdexcept>
@@ -11,8 +12,9 @@ namespace ooc::testing {
 
 class temporary_folder {
  public:
-  temporary_folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "oocarray-test-XXXXXX").string();
+  temporary_folder() : temporary_folder(std::filesystem::temp_directory_path()) {}
+  explicit temporary_folder(const std::filesystem::path& where) {
+    std::string name = (where / "oocarray-test-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
     path_ = name;
   }
@@ -29,5 +31,11 @@ class temporary_folder {
  private:
   std::filesystem::path path_;
 };
+
+/// A place for little that is to be durable in name only: where there is none, it waits for the disk with each sync.
+inline std::filesystem::path folder_in_memory() {
+  const char* const shared = "/dev/shm";
+  return ::access(shared, W_OK | X_OK) == 0 ? std::filesystem::path(shared) : std::filesystem::temp_directory_path();
+}
 
 }  // namespace ooc::testing
