@@ -4,8 +4,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "oocarray/access.hpp"
@@ -91,6 +93,10 @@ struct array_options {
   /// together with `shared`.
   bool commits = false;
 
+  /// On create: attributes that the array has from its first moment on.  With `commits` a rollback to before the first
+  /// commit leaves these, and takes away those that were set later.
+  std::map<std::string, std::string> attributes = {};
+
   /// On create: room for a result that is not to stay.  The array has no name for others, though its path is taken, and
   /// goes with this object, or after the death of the process when the store is opened again.  Nothing is written back
   /// when it closes or the process ends; blocks for which memory has no room are written as those of any array.  Not
@@ -167,6 +173,7 @@ array_options<U> without_fill(const array_options<T>& o) {
           .sparse = o.sparse,
           .max_extents = o.max_extents,
           .commits = o.commits,
+          .attributes = o.attributes,
           .temporary = o.temporary,
           .replace = o.replace,
           .mode = o.mode,

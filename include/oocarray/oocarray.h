@@ -84,7 +84,7 @@ void ooc_group_destroy(ooc_group* g);
 /* Zeros are the usual; begin with {0}. */
 typedef struct ooc_array_options {
   const size_t* tile;        /* as many extents as the array has: the file is in such tiles; NULL: row-major */
-  const size_t* max_extents; /* up to which it may be resized; NULL: only the first extent may */
+  const size_t* max_extents; /* up to which it may be resized, only the first where it is row-major; NULL: not at all */
   const void* fill;          /* one element: what has not been written; NULL: zeros */
   uint64_t block;            /* bytes of a block; 0: chosen */
   int sparse;                /* 1: no space is reserved */
@@ -101,8 +101,8 @@ int ooc_array_create(ooc_runtime* rt, ooc_store* s, const char* path, const char
 /* `mode`: an ooc_mode; `group`: as in the options. */
 int ooc_array_open(ooc_runtime* rt, ooc_store* s, const char* path, int mode, ooc_group* group, ooc_array** a);
 /* Writes back what has been modified, and frees `a`, also where it fails: then what could not be written is lost, and
- * the text says which.  Only with OOC_BUSY, as there are pins of it, on any rank, it stays open: release them, and close
- * it again.  NULL: nothing. */
+ * the text says which.  Only with OOC_BUSY, as there are pins of it, on any rank, it stays open: release them, and
+ * close it again.  NULL: nothing. */
 int ooc_array_close(ooc_array* a);
 
 /* The first element; the others follow it in row-major order.  Valid until the array is closed, resized or rolled back.
@@ -114,7 +114,8 @@ void ooc_array_extents(const ooc_array* a, size_t* extents);
 /* Of an element: the name of its type, and its bytes. */
 const char* ooc_array_type(const ooc_array* a);
 size_t ooc_array_element_size(const ooc_array* a);
-/* OOC_INVALID_REQUEST unless the array is there and has so many dimensions: for languages whose lists know their length. */
+/* OOC_INVALID_REQUEST unless the array is there and has so many dimensions: for languages whose lists know their
+ * length. */
 int ooc_array_check_numbers(const ooc_array* a, size_t numbers);
 /* As many extents as the array has. */
 int ooc_array_resize(ooc_array* a, const size_t* extents);

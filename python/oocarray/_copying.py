@@ -14,6 +14,7 @@ from . import _core
 from ._algorithms import progress_of
 from ._array import Array
 from ._attributes import DTYPE, dimensions_of
+from ._commit import commit
 from ._dtype import is_named
 from ._index import Box, part_of
 from ._pieces import pieces
@@ -141,6 +142,9 @@ def _check_memory(where: str, grain: Sequence[int], itemsize: int, copy: int, re
 
 def free_in(store: Union[Store, Path], path: Path, options: Mapping[str, Any]) -> Store:
     """The store; raises FileExistsError where the path is taken and may not be replaced."""
+    for name in ("comm", "temporary"):
+        if options.get(name):
+            raise TypeError(f"{name}= is not for copies from files: one process copies, and the array has a name when it is complete")
     store = store_of(store)
     if store.exists(path) and not options.get("replace"):
         raise FileExistsError(f"'{path}' exists already: take another name, remove it first, or give replace=True")
@@ -159,7 +163,11 @@ def _make_filled(
     try:
         for key, text in fill(a).items():
             a._core.set_attribute(key, text)
+        if options.get("commits"):
+            commit(a)
         opening = {k: v for k, v in options.items() if k in ("block", "layout", "shared", "wait_for_writer")}
+        if options.get("layout") == "tiled" and "tile" in options:
+            opening["tile"] = options["tile"]
         a.close()
         if replace and store.exists(path):
             store.remove(path)

@@ -17,6 +17,7 @@ from ._numbers import Shape, count, shape_of
 from ._opening import check_mode, core_options
 from ._runtime import runtime
 from ._sharing import file_open_already
+from ._store import schemes
 
 _options = {"layout", "tile", "block", "shared", "wait_for_writer"}
 
@@ -30,12 +31,10 @@ class _Contents(NamedTuple):
     descriptor: Optional[int] = None  #: of what the header was read from, to be closed
     chunks: Optional[Chunks] = None  #: instead of one piece at `offset`
 
-    again: Optional[Tuple[str, str]] = None  #: as Place has it
+    again: Optional[Tuple[str, str]] = None  #: as Place has it, and of a .npy file ""; None: a raw file
 
     def place(self) -> Union[int, str]:
         """Where in the file: at a byte, or in the chunks of a dataset."""
-        if self.again is not None:
-            return self.again[1]
         return self.offset if self.chunks is None else self.chunks.dataset
 
     def identity(self) -> Tuple[int, int]:
@@ -49,15 +48,14 @@ def _npy(path: str) -> _Contents:
     try:
         with open(path, "rb") as file:
             version = format.read_magic(file)
-            if version == (1, 0):
-                shape, fortran, dtype = format.read_array_header_1_0(file)
-            elif version == (2, 0):
-                shape, fortran, dtype = format.read_array_header_2_0(file)
+            if version in ((1, 0), (2, 0)):
+                read = format.read_array_header_1_0 if version == (1, 0) else format.read_array_header_2_0
+                shape, fortran, dtype = read(file)
+                at = file.tell()
             else:
                 mapped = np.load(f"/proc/self/fd/{file.fileno()}", mmap_mode="r")
                 at, fortran, shape, dtype = mapped.offset, not mapped.flags.c_contiguous, mapped.shape, mapped.dtype
-                return _Contents(dtype, shape, at, fortran, path, os.dup(file.fileno()))
-            return _Contents(dtype, shape, file.tell(), fortran, path, os.dup(file.fileno()))
+            return _Contents(dtype, shape, at, fortran, path, os.dup(file.fileno()), again=(path, ""))
     except ValueError as why:
         raise InvalidRequest(
             f"'{path}' is not a usable .npy file: {why}; copy it again where it was cut short, and give dtype= where it is "
@@ -174,12 +172,12 @@ def open_file(
     if order not in (None, "C", "F"):
         raise ValueError(f"order={order!r}: choose 'C' or 'F'")
     given = os.fspath(path)
-    if isinstance(given, str) and given.startswith(("local:", "ooc:")):
+    if isinstance(given, str) and given.startswith(schemes):
         raise InvalidRequest(
             f"'{given}' is the URL of a store, and open_file() opens a file that lies in none: "
             f"oocarray.open_store('{given}').open(path in the store)"
         )
-    file = _core.path_in_place(given)
+    file = _core.path_in_place(os.fsencode(given))
     is_zarr = dtype is None and zarr.is_zarr(file)
     is_hdf5 = dtype is None and dataset is None and os.path.isfile(file) and hdf5.is_hdf5(file)
     if is_zarr or is_hdf5 or dataset is not None or (file.endswith(".npy") and dtype is None):
@@ -222,7 +220,7 @@ def _opened(contents: _Contents, writable: bool, options: Dict[str, Any]) -> Arr
     tiled = bool(given.get("tiled_memory"))
     there = file_open_already(contents, writable, given)
     core = there or _core.open_file(
-        runtime()._core, file, writable, name, size, shape, offset, reverse, identity, contents.chunks, given
+        runtime()._core, os.fsencode(file), writable, name, size, shape, offset, reverse, identity, contents.chunks, given
     )
     try:
         a = Array(core, None, tiled, dtype=contents.dtype, reverse=reverse)
@@ -230,7 +228,7 @@ def _opened(contents: _Contents, writable: bool, options: Dict[str, Any]) -> Arr
         if there is None:
             core.close()
         raise
-    path = file if contents.again is None else contents.again[0]
-    a._raw = (os.path.abspath(path), contents.dtype, a.shape, contents.place(), "F" if reverse else "C")
+    path, dataset = contents.again or (file, None)
+    a._raw = (os.path.abspath(path), contents.dtype, a.shape, contents.place(), "F" if reverse else "C", dataset)
     a._inode = contents.identity()
     return a

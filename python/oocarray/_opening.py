@@ -95,6 +95,8 @@ def made(of: "Store", path: Any, how: str, shape: Shape, dtype: Any, options: Ma
                     f"the shape {there.shape()}; asked for were {name} and {extents}"
                 )
             return _array(there, of, given, description, keep=True)
+    if description is not None and not given.get("temporary"):
+        given["attributes"] = {ATTRIBUTE: description}
     core = _core_of(of, path, how, name, size, extents, given)
     return _array(core, of, given, description, of_temporary=t if given.get("temporary") else None)
 

@@ -7,6 +7,7 @@ from typing import Any, Dict, NamedTuple, Optional, Tuple, Union
 
 from . import _runtime, _sharing
 from ._array import Array
+from ._errors import TypeMismatch
 from ._open_file import open_file
 from ._store import Store, open_store, path_text
 
@@ -33,7 +34,7 @@ def opened(place: Place) -> Array:
     with _runtime._lock:  # two who look for one array open it once
         if place.raw is not None:
             found = next((a for a in _runtime.open_arrays() if a._raw == place.raw), None)
-            return _open_raw(*place.raw, **place.options) if found is None else found
+            return _open_in_place(*place.raw, **place.options) if found is None else found
         store = store_at(place.url, place.key)
         found = _at(store.uuid, place.path)
         return store.open(place.path, "r", **place.options) if found is None else found
@@ -48,13 +49,18 @@ def _at(uuid: str, path: str) -> Optional[Array]:
     return None
 
 
-def _open_raw(
-    path: str, dtype: Any, shape: Tuple[int, ...], place: Union[int, str], order: str, **options: Any
+def _open_in_place(
+    path: str, dtype: Any, shape: Tuple[int, ...], place: Union[int, str], order: str, dataset: Optional[str], **options: Any
 ) -> Array:
-    """What `open_file` has found, in another process or again."""
-    if isinstance(place, str):
-        return open_file(path, dataset=place, **options)
-    return open_file(path, dtype=dtype, shape=shape, offset=place, order=order, **options)
+    """What `open_file` has found, in another process or again: where the file tells what it holds, it must be that still."""
+    if dataset is None:
+        return open_file(path, dtype=dtype, shape=shape, offset=place, order=order, **options)
+    a = open_file(path, dataset=dataset or None, **options)
+    if (a.dtype, a.shape) == (dtype, shape):
+        return a
+    now = f"{a.dtype} and the shape {a.shape}"
+    a.close()
+    raise TypeMismatch(f"'{path}' has changed since an array in it was opened: elements were {dtype}, the shape {shape}; they are {now}")
 
 
 def store_at(url: str, key: str = "") -> Store:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import io
 import math
 import os
-from typing import TYPE_CHECKING, Any, Iterator
+from typing import TYPE_CHECKING, Any, Iterator, NoReturn
 
 import numpy as np
 
@@ -31,6 +33,12 @@ def _bytes(values: np.ndarray) -> memoryview:
     return values.reshape(-1).view(np.uint8).data
 
 
+def _refuse_non_blocking(file: Any) -> NoReturn:
+    raise BlockingIOError(
+        errno.EAGAIN, f"{getattr(file, 'name', file)!r} is non-blocking and not ready: give a file that waits (os.set_blocking)"
+    )
+
+
 def to_file(array: "Array", file: Any, box: Any) -> None:
     part = part_of(box, array.shape, f"array '{array.path}'")
     with _opened(file, "wb") as out:
@@ -38,6 +46,8 @@ def to_file(array: "Array", file: Any, box: Any) -> None:
             left = _bytes(array.read(piece))
             while left:
                 done = out.write(left)
+                if done is None and isinstance(out, io.RawIOBase):
+                    _refuse_non_blocking(out)
                 left = left[len(left) if done is None else done :]
 
 
@@ -50,6 +60,8 @@ def from_file(array: "Array", file: Any, box: Any) -> None:
             left = _bytes(values)
             while left:
                 got = source.readinto(left)
+                if got is None:
+                    _refuse_non_blocking(source)
                 if not got:
                     size = math.prod(b.stop - b.start for b in part)
                     raise EOFError(

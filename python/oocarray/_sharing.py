@@ -68,7 +68,7 @@ def file_open_already(contents: Any, writable: bool, options: Mapping[str, Any])
     for a in open_arrays():
         if a._raw is None or not _suits(a._core, writable, options) or a._inode != contents.identity():
             continue
-        _, dtype, shape, place, order = a._raw
+        _, dtype, shape, place, order, _ = a._raw
         fortran = contents.fortran and len(shape) > 1
         if (dtype, place, order == "F") == (contents.dtype, contents.place(), fortran) and _is_shape(contents, shape):
             return a._core.again()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import errno
 import os
+import re
 from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
 
 import numpy as np
@@ -17,6 +18,7 @@ from ._dtype import dtype_of
 from ._numbers import Shape, parse_bytes, seconds, small_count
 
 Path = Union[str, "os.PathLike[str]"]
+schemes = ("local:", "ooc:", "rados:")  #: what the URLs of stores begin with
 
 
 def path_text(path: Path) -> Any:
@@ -242,10 +244,10 @@ def open_store(
     NotAStore
         For a folder that holds something else, and for a URL that cannot be read.
     """
-    of = url if isinstance(url, str) else "local:" + os.fspath(url)
+    of = url if isinstance(url, str) else "local:" + re.sub("[%,?&]", lambda c: f"%{ord(c[0]):02X}", os.fsdecode(url))
     return Store(
         _core.open_store(
-            of, create, small_count(workers, "workers"), parse_bytes(staging, "staging"), seconds(deadline, "deadline"), key
+            path_text(of), create, small_count(workers, "workers"), parse_bytes(staging, "staging"), seconds(deadline, "deadline"), key
         ),
         key,
     )

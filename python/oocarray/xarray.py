@@ -30,9 +30,7 @@ from ._array import Array
 from ._attributes import dimensions_of, values_of, with_dimensions
 from ._in_place.xarray_files import FileStore
 from ._places import Place, opened, place_of, store_at
-from ._store import Entry, Store
-
-_schemes = ("local:", "ooc:")
+from ._store import Entry, Store, schemes
 
 
 def set_dimensions(array: Array, names: Sequence[str]) -> None:
@@ -136,7 +134,7 @@ def _url_of(given: Any) -> Optional[str]:
     text = os.fspath(given) if isinstance(given, (str, os.PathLike)) else ""
     if isinstance(text, str) and "/local:" in text:  # open_mfdataset() takes it for a file below this folder
         text = text[text.index("/local:") + 1 :]
-    return text if isinstance(text, str) and text.startswith(_schemes) else None
+    return text if isinstance(text, str) and text.startswith(schemes) else None
 
 
 def _folders(store: Store, path: str) -> Iterator[str]:

@@ -28,6 +28,7 @@ any_array::options_type options_from(const py::dict& d) {
   o.sparse = option(d, "sparse", false);
   o.max_extents = option(d, "max_extents", sizes{});
   o.commits = option(d, "commits", false);
+  o.attributes = option(d, "attributes", std::map<std::string, std::string>());
   o.temporary = option(d, "temporary", false);
   o.replace = option(d, "replace", false);
   o.mode = option<std::uint32_t>(d, "mode", 0644);
@@ -341,7 +342,7 @@ void bind_array(py::module_& m) {
   m.def("commit", &commit_all);
   m.def("open_arrays", &open_arrays);
   m.def("open_file", &open_in_place);
-  m.def("path_in_place", &detail::path_in_place);
+  m.def("path_in_place", [](const std::string& path) { return text(detail::path_in_place(path)); });
   m.def("chunk_filters", &chunk_filters);
   m.def("shard_places", &shard_places);
   py::class_<array_handle>(m, "Array")

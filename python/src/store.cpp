@@ -58,7 +58,7 @@ void bind_store(py::module_& m) {
       },
       without_gil());
   py::class_<store>(m, "Store")
-      .def("url", &store::url)
+      .def("url", [](const store& s) { return text(s.url()); })
       .def("uuid", &store::uuid)
       .def("nodes", &store::nodes)
       .def("stats", [](const store& s) { return counts(released([&] { return s.stats(); })); })
@@ -100,9 +100,9 @@ void bind_store(py::module_& m) {
           without_gil())
       .def("snapshot",
            [](const store& s, const std::vector<std::string>& paths, const std::string& name, bool copy) {
-             std::vector<std::string> made;
+             py::list made;
              for (const store_entry& e : released([&] { return s.snapshot(paths, name, {.copy = copy}); }))
-               made.push_back(e.path);
+               made.append(text(e.path));
              return made;
            })
       .def(

@@ -52,6 +52,23 @@ def test_a_transaction_commits_at_its_end_and_takes_back_at_an_exception(two):
     assert u.last_commit.number == 1 and np.all(u[...] == 1) and v.shape == (100, 70)
 
 
+@pytest.mark.parametrize("dtype", ["M8[ns]", "S3", "U2", ">f8", [("x", "i4"), ("y", "f8")]])
+def test_the_type_that_an_array_was_made_with_stays_when_it_is_taken_back_before_its_first_commit(store, dtype):
+    t = store.create("t", 10, dtype, commits=True)
+    assert store.entry("t").dtype == np.dtype(dtype)
+    t.attributes["note"] = "not committed"
+    with pytest.raises(ZeroDivisionError):
+        with ooc.transaction(t):
+            1 / 0
+    assert "note" not in t.attributes
+    t.close()
+    t = store.open("t")
+    assert t.dtype == np.dtype(dtype)
+    ooc.commit(t)
+    t.close()
+    assert store.open("t", mode="r").dtype == np.dtype(dtype)
+
+
 def test_where_one_array_cannot_be_taken_back_the_others_are(two, store):
     fixed = store.create("fixed", 10, commits=True)
     u, v = two

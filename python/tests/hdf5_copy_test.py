@@ -154,6 +154,18 @@ def test_what_exists_is_replaced_when_asked_and_not_by_half(store, budget, tmp_p
         ooc.from_hdf5(tmp_path / "a.h5", store, "a")
 
 
+def test_an_array_with_commits_is_committed_when_it_is_complete(store, budget, tmp_path):
+    with h5py.File(tmp_path / "x.h5", "w") as f:
+        f["x"] = np.arange(60.0).reshape(6, 10)
+        f["x"].attrs["units"] = "K"
+    a = ooc.from_hdf5(tmp_path / "x.h5", store, "a", commits=True, layout="tiled", tile=(4, 4))
+    assert a.last_commit.number == 1 and a.chunks == (4, 4)
+    a.close()
+    for mode in ("r", "r+"):
+        with store.open("a", mode) as a:
+            assert np.array_equal(a[...], np.arange(60.0).reshape(6, 10)) and a.attributes["units"] == "K"
+
+
 def test_bad_input_is_refused_by_name_and_leaves_nothing(store, budget, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 

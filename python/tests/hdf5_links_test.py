@@ -139,7 +139,7 @@ def test_a_dataset_in_chunks_behind_a_link_is_found_again_by_another_process(tmp
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["d"] = h5py.ExternalLink("far.h5", "/q")
     with ooc.open_file(tmp_path / "a.h5", dataset="d") as a:
-        path, _, _, dataset, _ = a._raw
+        path, *_, dataset = a._raw
         assert (path, dataset) == (str(tmp_path / "a.h5"), "d")
         assert pickle.loads(pickle.dumps(a))[3, 4] == there[3, 4]
     again = ooc.open_file(path, dataset=dataset)

@@ -1,5 +1,6 @@
 """Arrays that travel: pickled here, and opened where they are unpickled."""
 
+import contextlib
 import pickle
 import subprocess
 import sys
@@ -77,6 +78,31 @@ def test_another_process_opens_a_file_in_place(budget, tmp_path):
     with ooc.open_file(tmp_path / "a.npy") as a:
         assert pickle.loads(pickle.dumps(a)) is a
         assert in_another_process(tmp_path, pickle.dumps(a), "a.shape, a[1].tolist()") == "((4, 5), [5.0, 6.0, 7.0, 8.0, 9.0])"
+
+
+def test_a_file_that_says_itself_what_it_holds_is_asked_again(budget, tmp_path):
+    h5py = pytest.importorskip("h5py")
+
+    def replaced(path, write, then):
+        write(np.arange(20.0))
+        with ooc.open_file(path) as a:
+            told = pickle.dumps(a)
+        then(np.arange(100, 160, dtype="i4"))
+        with pytest.raises(ooc.TypeMismatch, match=r"has changed.*float64.*\(20,\).*int32.*\(60,\)"):
+            pickle.loads(told)
+        then(np.arange(20.0) + 1)  # of the same type and shape, elsewhere in the file
+        with contextlib.closing(pickle.loads(told)) as a:
+            assert np.array_equal(a[...], np.arange(20.0) + 1)
+
+    def write(x, before=0):
+        with h5py.File(tmp_path / "a.h5", "w") as f:
+            if before:
+                f["before"], f.attrs["long"] = np.zeros(before), "x" * before
+                del f["before"]
+            f["x"] = x
+
+    replaced(tmp_path / "a.npy", lambda x: np.save(tmp_path / "a.npy", x), lambda x: np.save(tmp_path / "a.npy", x))
+    replaced(tmp_path / "a.h5", write, lambda x: write(x, 3000))
 
 
 def test_tiles_in_memory_are_tiles_there(stored, tmp_path):

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import os
 import socket
 import threading
 
@@ -54,6 +55,17 @@ def test_a_file_in_fortrans_order_is_written_in_c_order(budget, tmp_path):
         assert (tmp_path / "raw").read_bytes() == plain[:50].tobytes()
         f.fromfile(io.BytesIO(plain[50:100].tobytes()))
         assert np.array_equal(f[...], plain[50:100])
+
+
+def test_a_file_that_does_not_wait_is_refused_and_not_taken_for_written(store, a):
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    os.set_blocking(reading, False)
+    with open(writing, "wb", 0) as out, open(reading, "rb", 0) as back:
+        with pytest.raises(BlockingIOError, match="os.set_blocking"):
+            a.fromfile(back)
+        with pytest.raises(BlockingIOError, match="os.set_blocking"):
+            a.tofile(out)
 
 
 def test_whatever_can_be_written_to_and_read_from_will_do(store, a, tmp_path):

@@ -1,6 +1,7 @@
 """Stores: names, attributes and packed arrays."""
 
 import errno
+import os
 import pathlib
 import subprocess
 import sys
@@ -53,6 +54,20 @@ def test_stores_and_arrays_are_named_by_path_objects_too(tmp_path, budget):
     for wrong in (3, b"x", None):
         with pytest.raises(TypeError, match="path"):
             s.create(wrong, 3)
+
+
+@pytest.mark.parametrize("name", ["run,1", "50%", "a%41", "q?hosts=one&c", "\udcff"])
+def test_a_path_is_one_folder_whatever_characters_it_has(tmp_path, budget, name):
+    with ooc.open_store(tmp_path / name, workers=1, staging="64KiB").create("\udcfea", 3, fill=4, commits=True) as a:
+        ooc.commit(a)
+        assert os.listdir(tmp_path) == [name]
+        again = ooc.open_store(a.store.url, create=False)
+        assert again.uuid == a.store.uuid
+        assert again.snapshot("\udcfea", name="s") == ["\udcfea@s"]
+    np.save(tmp_path / f"{name}.npy", np.arange(3.0))
+    for path in (tmp_path / f"{name}.npy", os.fsencode(tmp_path / f"{name}.npy")):
+        with ooc.open_file(path) as a:
+            assert a[2] == 2 and a.path.endswith(f"{name}.npy")
 
 
 def test_processes_that_make_arrays_at_once_lose_none(store, budget):

@@ -91,13 +91,13 @@ bool may_change(fuse_req_t req, std::string_view name) {
   return false;
 }
 
-/// Empty: the text is no list of numbers above 0.
+/// Empty: the text is no list of numbers.
 std::vector<std::uint64_t> numbers_of(std::string_view text) {
   std::vector<std::uint64_t> all;
   while (true) {
     std::uint64_t n = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-    if (error != std::errc{} || n == 0) return {};
+    if (error != std::errc{}) return {};
     all.push_back(n);
     text.remove_prefix(static_cast<std::size_t>(end - text.data()));
     if (text.empty()) return all;
@@ -117,6 +117,7 @@ int set_own(file_system& fs, file_id id, std::string_view key, std::string value
     const std::vector<std::uint64_t> n = numbers_of(value);
     const std::size_t nodes = core.nodes().size();
     if (n.size() < 3 || (n.size() > 3 && n.size() != 3 + n[1]) || n[0] >= nodes || n[1] > nodes) return EINVAL;
+    if (n[1] == 0 || n[2] == 0) return EINVAL;
     if (std::any_of(n.begin() + 3, n.end(), [&](std::uint64_t node) { return node >= nodes; })) return EINVAL;
     // The first nodes again, after the last one, are said in full.
     for (std::uint64_t i = 0; n.size() == 3 && n[0] + n[1] > nodes && i < n[1]; ++i)
@@ -128,6 +129,7 @@ int set_own(file_system& fs, file_id id, std::string_view key, std::string value
   }
   const std::vector<std::uint64_t> extents = numbers_of(value);
   if (extents.empty() || extents.size() > storage::max_dimensions || e.array.element_type.empty()) return EINVAL;
+  if (std::ranges::find(extents, 0U) != extents.end()) return EINVAL;
   const auto bytes = storage::bytes_of(extents, e.array.element_size);
   if (!bytes) return EFBIG;
   // A program that has it open here believes it to be a file of bytes.

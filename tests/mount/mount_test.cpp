@@ -197,7 +197,11 @@ TEST_CASE("striping, type and shape are set on an empty file, which then is an a
   write(f, "");
   CHECK(set(f, "user.ooc.striping", "1,1,8192") == 0);
   CHECK(attribute(f, "user.ooc.striping") == "1,1,8192");
-  CHECK(error_of(set(f, "user.ooc.striping", "0,3,8192")) == EINVAL);
+  CHECK(set(f, "user.ooc.striping", "1,2,8192,1,0") == 0);
+  CHECK(set(f, "user.ooc.striping", "0,2,8192") == 0);
+  CHECK(attribute(f, "user.ooc.striping") == "0,2,8192");
+  for (const char* wrong : {"0,3,8192", "0,0,8192", "0,2,0", "2,1,8192"})
+    CHECK(error_of(set(f, "user.ooc.striping", wrong)) == EINVAL);
   CHECK(error_of(set(f, "user.ooc.striping", "many")) == EINVAL);
   CHECK(error_of(set(f, "user.ooc.striping", "0,1,8192", XATTR_CREATE)) == EEXIST);  // every file has one
   CHECK(error_of(set(f, "user.ooc.shape", "3,4")) == EINVAL);                        // of what type?

@@ -320,6 +320,9 @@ TEST_CASE("attributes are set, shown and removed") {
   shell sh;
   sh.ok("mkdir d");
   sh.ok("attr set d unit kelvin");
+  sh.ok("attr set d offset -273.15");
+  CHECK(sh.ok("attr get d offset") == "-273.15\n");
+  sh.ok("attr rm d offset");
   sh.ok("attr set d 'a b' 'c = d'");
   CHECK(sh.ok("attr get d unit") == "kelvin\n");
   CHECK(sh.ok("attr get d") == "a b=c = d\nunit=kelvin\n");
@@ -426,7 +429,7 @@ bool catches_interrupts(pid_t pid) {
 /// Runs `ooc`, with `output` as standard output, and sends it the signal when `begun(its process)`: it ends by that.
 template <class Begun>
 void interrupt(const shell& sh, std::vector<std::string> words, int signal, const Begun& begun, int output = 1,
-               const std::string& says = "has been removed") {
+               const std::string& says = "no half made file or array stays") {
   words.insert(words.begin(), {OOC_COMMAND, "--store", sh.url()});
   std::vector<char*> argv;
   for (std::string& w : words) argv.push_back(w.data());

@@ -5,6 +5,9 @@
 #include <catch2/catch.hpp>
 #include <cstddef>
 #include <cstring>
+#include <fstream>
+#include <future>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <vector>
@@ -245,6 +248,38 @@ TEST_CASE("a copy or move of several names what is damaged, goes on with the oth
   sh.ok("mkdir f");
   CHECK(partly("mv nothing z f").find("nothing") != std::string::npos);
   CHECK(sh.ok("ls f") == "f/z\n");
+}
+
+TEST_CASE("what is written or replaced while it is moved stays") {
+  two_stores sh;
+  const bool replaced = GENERATE(false, true);
+  CAPTURE(replaced);
+  write(sh.folder / "x", numbered(1'000'000));
+  write(sh.folder / "y", numbered(8));
+  sh.ok("import -q x a --type u1 --shape 1000000");
+  const fs::path fifo = sh.folder / "fifo";
+  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+  auto moved = std::async(std::launch::async, [&] { return sh.run("mv -q a ./fifo"); });
+  {
+    std::ifstream out(fifo, std::ios::binary);
+    std::string begun(1000, '\0');
+    out.read(begun.data(), 1000);  // more than fits into the FIFO is to come
+    if (replaced) {
+      sh.ok("rm a");
+      sh.ok("import -q y a --type u1 --shape 8");
+    } else {
+      sh.ok("import -q y a --type u1 --shape 8 --at 500000");
+    }
+    std::string rest(std::istreambuf_iterator<char>(out), {});
+    if (!replaced) CHECK(rest.size() == 999'000);
+  }
+  const outcome o = moved.get();
+  INFO(o.err);
+  CHECK(o.status == 1);
+  if (!replaced)
+    CHECK(o.err.find("'a' has been written or replaced while it was copied, and stays") != std::string::npos);
+  const std::string there = sh.ok("export -q --format raw a -");
+  CHECK(there.substr(replaced ? 0 : 500'000, 8) == numbered(8));
 }
 
 TEST_CASE("--salvage takes what can be read, fills the rest, and says how much that is and where") {

@@ -150,6 +150,9 @@ TEST_CASE("a plain file takes the place of no link, socket or folder") {
   sh.refused("export --format raw a link", "--force");
   sh.ok("export -f --format raw a link");
   CHECK(fs::is_symlink(sh.folder / "link"));
+  fs::create_symlink("far/away", sh.folder / "dangling");
+  sh.refused("cp a ./dangling", "'./dangling' is a symbolic link to 'far/away', which is not there");
+  CHECK(fs::is_symlink(sh.folder / "dangling"));
   REQUIRE(::mknod((sh.folder / "socket").c_str(), S_IFSOCK | 0600, 0) == 0);
   sh.refused("cp a ./socket", "'./socket' is a socket or a device");
   CHECK(fs::is_socket(sh.folder / "socket"));

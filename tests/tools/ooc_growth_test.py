@@ -129,6 +129,9 @@ def test_what_cannot_be_is_refused(shell):
     shell.refused("restripe", "--nn", "3", "a", names=["--nn", "1 to 2"])
     shell.refused("restripe", "--sn", "2", "a", names=["--sn"])
     shell.refused("add-node", os.path.join(shell.folder, "n1"), names=["n1", "not empty"])
+    shell.refused("add-node", os.path.join(shell.folder, "n1", "more"), names=["n1/more", "lies inside"])
+    shell.refused("add-node", os.path.dirname(shell.folder), names=["lies inside"])
+    shell.ok("ls")  # the store is as it was
     two = ",".join(os.path.join(shell.folder, n) for n in ("n4", "n5"))
     for command in (("add-node",), ("replace-node", "1")):
         shell.refused(*command, two, names=[two, "names 2 folders", "one folder in each argument"])

@@ -2,6 +2,8 @@
 places in arrays that are there, .npz files, and whole files of HDF5.  OOC_COMMAND is the command under test.
 """
 
+import zipfile
+
 import h5py
 import numpy as np
 import pytest
@@ -274,6 +276,18 @@ def test_arrays_of_npz_files_are_read_as_they_come(shell, save):
     shell.ok("import", "one.npz", "one")
     assert exported(shell, "one").tolist() == list(range(5))
     shell.refused("export", "one", "o.npz", names=["'o.npz'", ".npy"])
+
+
+def test_what_is_no_array_in_an_npz_file_is_named_and_left_out(shell):
+    with zipfile.ZipFile(f"{shell.folder}/mixed.npz", "w") as z:
+        z.writestr("short.npy", b"five!")
+        np.save(f"{shell.folder}/b.npy", np.arange(5))
+        header = open(f"{shell.folder}/b.npy", "rb").read()
+        z.writestr("cut.npy", header[:50])
+        z.writestr("b.npy", header)
+    done = shell.run("import", "mixed.npz", "mixed/")
+    assert done.returncode == 2 and b"short.npy' has 5 bytes" in done.stderr and b"cut.npy' has 50 bytes" in done.stderr
+    assert exported(shell, "mixed/b").tolist() == list(range(5))
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed], ids=["stored", "compressed"])

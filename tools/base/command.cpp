@@ -1,5 +1,6 @@
 #include "base/command.hpp"
 
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -27,6 +28,18 @@ void check_number(const po::option& given, const po::value_semantic& expected) {
     holds(std::uint32_t{}, "a whole number from 0 to 4294967295");
   if (dynamic_cast<const po::typed_value<double>*>(&expected) != nullptr)
     holds(double{}, "a number; write for instance 0.5");
+}
+
+/// A number below 0 is no option.
+std::vector<po::option> negative_number(std::vector<std::string>& arguments) {
+  const std::string& first = arguments.front();
+  if (first.size() < 2 || first[0] != '-' ||
+      (std::isdigit(static_cast<unsigned char>(first[1])) == 0 && first[1] != '.'))
+    return {};
+  po::option positional;
+  positional.value = positional.original_tokens = {first};
+  arguments.erase(arguments.begin());
+  return {positional};
 }
 
 }  // namespace
@@ -60,7 +73,12 @@ bool command_line::parse(const std::vector<std::string>& arguments) {
   all.add(options_).add(hidden_);
   // Options are written in full, so that a new one never changes what an old script means.
   const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
-  const auto given = po::command_line_parser(arguments).options(all).positional(positions_).style(style).run();
+  const auto given = po::command_line_parser(arguments)
+                         .options(all)
+                         .positional(positions_)
+                         .style(style)
+                         .extra_style_parser(&negative_number)
+                         .run();
   for (const po::option& o : given.options)
     if (const auto* const known = all.find_nothrow(o.string_key, false)) check_number(o, *known->semantic());
   po::store(given, values_);

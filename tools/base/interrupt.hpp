@@ -11,7 +11,7 @@ struct interrupted : std::exception {
   explicit interrupted(int s) : signal(s) {}
   const char* what() const noexcept override { return "interrupted"; }
   int signal;
-  const char* left = "what was half made has been removed";  ///< what its sender is told
+  const char* left = "no half made file or array stays";  ///< what its sender is told
 };
 
 /// From now on the signals are kept for check_interrupted(), but for those that are ignored.

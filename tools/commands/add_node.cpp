@@ -1,6 +1,7 @@
 #include <iostream>
 
 #include "base/command.hpp"
+#include "storage/store/local_store.hpp"
 #include "storage/store/store_folders.hpp"
 #include "storage/store/store_url.hpp"
 
@@ -18,12 +19,15 @@ int run_add_node(const command& self, const std::vector<std::string>& arguments)
   const auto given = line.texts("FOLDER");
   if (given.empty()) line.required("FOLDER");
   const storage::store_url parsed = storage::parse_store_url(url);
-  auto folders = storage::local_folders(parsed);
+  const auto folders = storage::local_folders(parsed);
   std::vector<std::filesystem::path> fresh;
   for (const std::string& f : given) fresh.push_back(folder_of_node(f));
+  auto all = folders;
+  all.insert(all.end(), fresh.begin(), fresh.end());
+  const std::string wider = storage::local_url(all, storage::local_options_of(parsed));
+  (void)storage::usable_folders(storage::parse_store_url(wider));  // before anything is changed
   storage::add_folders(folders, fresh);
-  folders.insert(folders.end(), fresh.begin(), fresh.end());
-  std::cout << storage::local_url(folders, storage::local_options_of(parsed)) << "\n";
+  std::cout << wider << "\n";
   return success;
 }
 

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <optional>
 
 #include "base/command.hpp"
@@ -127,6 +129,118 @@ void read_what_is_left(salvage& rescue, const storage::array_description& part, 
   }
 }
 
+/// What of an array goes into the file, and how it is read.
+class part_to_export {
+ public:
+  part_to_export(const command_line& line, const std::string& path)
+      : from_(open_to_read(line, path)), array_(from_.file.meta.array), is_array_(!array_.extents.empty()) {
+    const storage::entry& e = from_.file.meta;
+    if (!is_array_) {  // a plain file: its bytes
+      array_ = {};
+      array_.element_type = "u1";
+      array_.extents = {e.size};
+    }
+    if (storage::element_size(array_.element_type) != array_.element_size)  // none, or a name of the user's
+      array_.element_type = "struct" + std::to_string(array_.element_size);
+    description_ = description_in(e, array_.element_type);
+    if (storage::array_file_bytes(array_) > e.size)
+      throw integrity_error(errc::corrupt, "'" + e.path + "': its entry describes more data than the file has");
+    wanted_ = parse_box(line.text_or("box", ""), array_.extents);
+    part_ = array_;
+    part_.extents = wanted_.extents();
+    part_.max_extents.clear();
+    if (line.has("box")) part_.tile.clear();
+    rescue_ = salvage::of(line, e);
+  }
+  const storage::entry& entry() const { return from_.file.meta; }
+  bool is_array() const { return is_array_; }
+  const storage::array_description& part() const { return part_; }
+  /// Of the elements as the store has it; empty: none.
+  const std::string& description() const { return description_; }
+  std::uint64_t bytes() const { return storage::array_bytes(part_); }
+
+  /// Reads a box of the part.
+  void fill(const storage::index& lower, const storage::index& upper, std::span<std::byte> slab) {
+    const failure f = read(lower, upper, slab.data());
+    if (f && rescue_)
+      read_what_is_left(*rescue_, part_, place_of_rows(from_, wanted_.lower.back()), lower, upper, slab.data(),
+                        [this](const auto& from, const auto& to, std::byte* memory) { return read(from, to, memory); });
+    else
+      throw_if(f);
+  }
+  /// What could not be read is told; returns the status of the command.
+  int report_lost(const std::string& path) const {
+    return rescue_ && rescue_->lost_any() ? complain(rescue_->report(path)) : success;
+  }
+  /// Attributes of the folder that the array is in, but for the store's own.
+  std::map<std::string, std::string> attributes_of_folder() const {
+    if (from_.in_place) return {};
+    auto all = from_.store.core()->metadata().lookup(folder_of(entry().path)).attributes;
+    std::erase_if(all, [](const auto& a) { return storage::is_of_store(a.first); });
+    return all;
+  }
+
+ private:
+  failure read(const storage::index& lower, const storage::index& upper, std::byte* memory) const {
+    return from_.file.file->read(storage::box_request(array_, moved(lower, wanted_.lower), moved(upper, wanted_.lower)),
+                                 memory);
+  }
+
+  const array_to_read from_;
+  storage::array_description array_;  ///< all of it
+  const bool is_array_;
+  std::string description_;
+  box wanted_;
+  storage::array_description part_;  ///< what goes into the file
+  std::optional<salvage> rescue_;
+};
+
+using count_bytes = std::function<void(std::uint64_t)>;
+
+hdf5_dataset dataset_in(const command_line& line, const std::string& file, const part_to_export& from) {
+  storage::array_description part = from.part();
+  part.tile.clear();
+  hdf5_dataset d = dataset_of(line, from.entry(), part);
+  d.description = from.description();
+  d.of_group = from.attributes_of_folder();
+  if (part.element_type.starts_with("struct")) d.attributes.erase(storage::dtype_attribute);  // is the type
+  if (!line.has("format") && names_netcdf(file)) fit_netcdf(file, d);
+  return d;
+}
+
+/// In pieces of the file where it has some: each is packed once.
+void write_hdf5(hdf5_output& out, const hdf5_dataset& d, part_to_export& from, std::uint64_t buffer,
+                const count_bytes& count) {
+  const std::uint64_t element = d.array.element_size;
+  const box all{storage::index(d.array.extents.size(), 0), d.array.extents};
+  pump(
+      std::max(element, std::min(buffer, from.bytes())),
+      [&](const auto& step) { for_each_piece(all, d.chunk, element, buffer, step); },
+      [&](const auto& lower, const auto& upper, std::span<std::byte> slab) { from.fill(lower, upper, slab); },
+      [&](const auto& lower, const auto& upper, std::span<std::byte> slab) {
+        out.write(lower, upper, slab);
+        count(slab.size());
+      });
+  out.finish();
+}
+
+/// Row-major, in slabs of whole tiles.
+void write_rows(file_format format, output_file& out, part_to_export& from, std::uint64_t buffer,
+                const count_bytes& count) {
+  if (format == file_format::npy) {
+    const std::string header =
+        storage::format_npy_header(from.part().element_type, from.part().extents, from.description());
+    out.append(std::as_bytes(std::span(header)));
+  }
+  pump_slabs(
+      from.part(), buffer,
+      [&](const auto& lower, const auto& upper, std::span<std::byte> slab) { from.fill(lower, upper, slab); },
+      [&](const auto&, const auto&, std::span<std::byte> slab) {
+        out.append(slab);
+        count(slab.size());
+      });
+}
+
 int run_export(const command& self, const std::vector<std::string>& arguments) {
   command_line line(self);
   line.option()("format", po::value<std::string>()->value_name("npy|raw|hdf5"),
@@ -148,87 +262,35 @@ int run_export(const command& self, const std::vector<std::string>& arguments) {
   const std::string path = line.required("PATH"), file = line.required("FILE");
   const file_format format = format_of(line, file);
   const std::uint64_t buffer = std::max<std::uint64_t>(4096, line.bytes("buffer", 32_MiB));
-
-  const array_to_read from = open_to_read(line, path);
-  const storage::opened_file& source = from.file;
-  storage::array_description array = source.meta.array;
-  if (array.extents.empty()) {  // a plain file: its bytes
-    array = {};
-    array.element_type = "u1";
-    array.extents = {source.meta.size};
-  }
-  if (storage::element_size(array.element_type) != array.element_size)  // none, or a name of the user's
-    array.element_type = "struct" + std::to_string(array.element_size);
-  const std::string description = description_in(source.meta, array.element_type);
-  if (storage::array_file_bytes(array) > source.meta.size)
-    throw integrity_error(errc::corrupt, "'" + source.meta.path +
-                                             "': its entry describes more data "
-                                             "than the file has");
-
-  const box wanted = parse_box(line.text_or("box", ""), array.extents);
-  storage::array_description part = array;  // what goes into the file
-  part.extents = wanted.extents();
-  part.tile.clear();
-  part.max_extents.clear();
-
+  part_to_export from(line, path);
+  if (format == file_format::npz)
+    throw usage_mistake("'" + file + "': .npz files are read only; export each array to a .npy file");
   if (format != file_format::hdf5)
     for (const char* o : {"dataset", "chunk", "deflate"})
       if (line.has(o)) throw usage_mistake(std::string("--") + o + " is for HDF5 files");
   catch_interrupts();
   output_file out(file, line.has("force"));
-  const bool is_array = !source.meta.array.extents.empty();
-  if (format == file_format::npz)
-    throw usage_mistake("'" + file + "': .npz files are read only; export each array to a .npy file");
-  if (is_array && format == file_format::raw && !out.path().empty()) require_written_format(line, file);
-  const std::uint64_t bytes = storage::array_bytes(part);
-  std::optional<progress> bar;
-  std::optional<salvage> rescue = salvage::of(line, source.meta);
-  const auto read = [&](const storage::index& lower, const storage::index& upper, std::byte* memory) {
-    return source.file->read(storage::box_request(array, moved(lower, wanted.lower), moved(upper, wanted.lower)),
-                             memory);
-  };
-  const auto fill = [&](const storage::index& lower, const storage::index& upper, std::span<std::byte> slab) {
-    const failure f = read(lower, upper, slab.data());
-    if (f && rescue)
-      read_what_is_left(*rescue, part, place_of_rows(from, wanted.lower.back()), lower, upper, slab.data(), read);
-    else
-      throw_if(f);
-  };
+  if (format == file_format::hdf5 && out.path().empty())
+    throw usage_mistake("'" + file + "': an HDF5 file cannot be written to a stream");
+  if (from.is_array() && format == file_format::raw && !out.path().empty()) require_written_format(line, file);
+  std::optional<hdf5_dataset> dataset;
+  std::optional<hdf5_output> made;
   if (format == file_format::hdf5) {
-    if (out.path().empty()) throw usage_mistake("'" + file + "': an HDF5 file cannot be written to a stream");
-    hdf5_dataset d = dataset_of(line, source.meta, part);
-    d.description = description;
-    if (!from.in_place) d.of_group = from.store.core()->metadata().lookup(folder_of(source.meta.path)).attributes;
-    std::erase_if(d.of_group, [](const auto& a) { return storage::is_of_store(a.first); });
-    if (part.element_type.starts_with("struct")) d.attributes.erase(storage::dtype_attribute);  // is the type
-    if (!line.has("format") && names_netcdf(file)) fit_netcdf(file, d);
-    hdf5_output made(out.path(), file, d);
-    if (!line.has("quiet")) bar.emplace("export " + path, bytes);
-    // In pieces of the file where it has some: each is packed once.
-    const box all{storage::index(part.extents.size(), 0), part.extents};
-    pump(
-        std::max<std::uint64_t>(part.element_size, std::min(buffer, bytes)),
-        [&](const auto& step) { for_each_piece(all, d.chunk, part.element_size, buffer, step); }, fill,
-        [&](const storage::index& lower, const storage::index& upper, std::span<std::byte> slab) {
-          made.write(lower, upper, slab);
-          if (bar) bar->advance(slab.size());
-        });
-    made.finish();
-  } else {
-    if (format == file_format::npy) {
-      const std::string header = storage::format_npy_header(part.element_type, part.extents, description);
-      out.append(std::as_bytes(std::span(header)));
-    }
-    if (!line.has("quiet")) bar.emplace("export " + path, bytes);
-    if (!line.has("box")) part.tile = array.tile;  // slabs of whole tiles
-    pump_slabs(part, buffer, fill, [&](const storage::index&, const storage::index&, std::span<std::byte> slab) {
-      out.append(slab);
-      if (bar) bar->advance(slab.size());
-    });
+    dataset = dataset_in(line, file, from);
+    made.emplace(out.path(), file, *dataset);
   }
+  std::optional<progress> bar;
+  if (!line.has("quiet")) bar.emplace("export " + path, from.bytes());
+  const count_bytes count = [&](std::uint64_t bytes) {
+    if (bar) bar->advance(bytes);
+  };
+  if (made)
+    write_hdf5(*made, *dataset, from, buffer, count);
+  else
+    write_rows(format, out, from, buffer, count);
   out.publish();
   if (bar) bar->finish();
-  return rescue && rescue->lost_any() ? complain(rescue->report(path)) : success;
+  return from.report_lost(path);
 }
 
 }  // namespace

@@ -46,6 +46,7 @@ int run_mv(const command& self, const std::vector<std::string>& arguments) {
     try {
       check_all_unused(*t.from, t.source);
       far.push_back(t);
+      far.back().moved = true;
     } catch (const error& e) {
       bad.add(e.what());
     }

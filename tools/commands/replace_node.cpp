@@ -5,6 +5,7 @@
 #include "base/entry_text.hpp"
 #include "oocarray/error.hpp"
 #include "progress/progress.hpp"
+#include "storage/store/local_store.hpp"
 #include "storage/store/node_replacement.hpp"
 #include "storage/store/store_folders.hpp"
 #include "storage/store/store_url.hpp"
@@ -16,16 +17,18 @@ namespace {
 /// The URL of the local store with `fresh` in the place of the lost folder, which it is made.
 std::string with_folder(const std::string& url, std::uint32_t node, const std::string& fresh) {
   const storage::store_url parsed = storage::parse_store_url(url);
-  auto folders = storage::local_folders(parsed);
+  const auto folders = storage::local_folders(parsed);
   storage::local_options options = storage::local_options_of(parsed);
   if (node >= folders.size())
     throw usage_mistake("node " + std::to_string(node) + ": the store has nodes 0 to " +
                         std::to_string(folders.size() - 1));
-  const std::filesystem::path given = folder_of_node(fresh);
-  storage::add_replacement_folder(folders, node, given);
+  auto now = folders;
+  now[node] = folder_of_node(fresh);
   std::erase(options.lost, folders[node]);
-  folders[node] = given;
-  return storage::local_url(folders, options);
+  std::string with = storage::local_url(now, options);
+  (void)storage::usable_folders(storage::parse_store_url(with));  // before anything is changed
+  storage::add_replacement_folder(folders, node, now[node]);
+  return with;
 }
 
 int run_replace_node(const command& self, const std::vector<std::string>& arguments) {

@@ -247,7 +247,14 @@ std::unique_ptr<array_source> open_npz(const command_line& line, const std::stri
   const zip_member m = chosen_member(file, dataset);
   const std::string what = file + ", member " + m.name;
   auto bytes = std::make_unique<member_bytes>(file, m);
-  std::istringstream head(npy_header_of([&](std::span<std::byte> out) { bytes->read(out); }));
+  std::uint64_t left = m.size;
+  std::istringstream head(npy_header_of([&](std::span<std::byte> out) {
+    if (out.size() > left)
+      throw usage_error(errc::invalid_request,
+                        "'" + what + "' has " + std::to_string(m.size) + " bytes, and is no .npy file");
+    left -= out.size();
+    bytes->read(out);
+  }));
   storage::npy_header h = storage::read_npy_header(head, what);
   if (m.size < h.data_offset || m.size - h.data_offset != h.data_bytes)
     throw usage_error(errc::invalid_request, "'" + what + "' holds " + std::to_string(m.size) +

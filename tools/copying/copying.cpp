@@ -208,7 +208,7 @@ struct plan {
       lose(t.target, bad, e);
     }
     for (const entry& below : inside) {
-      transfer b{t.from, t.to, below, join(t.target, last_name(below.path)), false};
+      transfer b{t.from, t.to, below, join(t.target, last_name(below.path)), false, t.moved};
       if (below.kind != entry_kind::folder && below.kind != entry_kind::file && below.kind != entry_kind::link) {
         lose(b.target, bad, usage_mistake("'" + below.path + "' is a FIFO, a socket or a device, which is not copied"));
         continue;
@@ -257,6 +257,7 @@ std::uint64_t since_of(const command_line& line) {
 /// Parts of the copy that are filled, for want of the bytes, are left to `p` and `bad`, too.
 void copy_file(const command_line& line, const transfer& t, std::uint64_t buffer, progress* bar, plan& p,
                failures& bad) {
+  if (t.moved) t.from->check_unused(t.source, "moved out of its store");
   const auto source = t.from->open(t.source);
   std::optional<salvage> rescue = salvage::of(line, source->meta);
   if (rescue) {

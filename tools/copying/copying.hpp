@@ -18,6 +18,7 @@ struct transfer {
   storage::entry source;
   std::string target;
   bool exists = false;  ///< something is there, and is to be replaced
+  bool moved = false;   ///< the source goes when it has been copied
 };
 
 /// Steps that could not be done: each is said at once, and the command goes on with the others, as cp(1) does.

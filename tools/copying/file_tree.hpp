@@ -77,7 +77,8 @@ class file_tree {
   virtual void check_unused(const storage::entry& e, const char* to_be) = 0;
   /// Within the tree; replaces a file, or an empty folder by a folder.
   virtual void move(const storage::entry& from, const std::string& to) = 0;
-  /// A file, a link or an empty folder.
+  /// A file, a link or an empty folder; throws usage_error where a file of a store has been opened for writing, or has
+  /// made room for another, since `e` was looked up.
   virtual void remove(const storage::entry& e) = 0;
   /// Changes of names are durable.
   virtual void sync() = 0;

@@ -217,7 +217,13 @@ class store_tree : public file_tree {
     else
       names_.rename(from.path, to);
   }
-  void remove(const entry& e) override { store_.remove(e.path); }
+  void remove(const entry& e) override {
+    const auto claim = core_.claim_unused(e, "removed");
+    if (const entry now = names_.lookup(e.path); now.id != e.id || now.generation != e.generation)
+      throw usage_error(errc::conflict,
+                        "'" + e.path + "' has been written or replaced while it was copied, and stays; move it again");
+    core_.remove(e.path);
+  }
   void sync() override { names_.sync(); }
   std::string identity() const override { return store_.uuid(); }
 

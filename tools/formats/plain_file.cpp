@@ -155,6 +155,10 @@ void output_file::make_part(unsigned mode) {
     // A symbolic link stays, as /dev/stdout: the file that it leads to is replaced.
     place_ = std::filesystem::canonical(name_, ec).string();
     if (ec) fail(ec.value(), "replaced");
+  } else if (std::filesystem::is_symlink(name_, ec)) {
+    throw usage_error({ENOENT, std::generic_category()},
+                      "'" + name_ + "' is a symbolic link to '" + std::filesystem::read_symlink(name_, ec).string() +
+                          "', which is not there; make that file, or remove the link");
   }
   // A name may have 255 bytes, and this one has more than the file's.
   const auto begin = place_.find_last_of('/') + 1;  // npos + 1 == 0: no folder

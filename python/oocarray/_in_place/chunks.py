@@ -54,4 +54,4 @@ class Place(NamedTuple):
     descriptor: int  #: of that file, for the caller to close
     offset: int
     chunks: Optional[Chunks]  #: instead of one piece at `offset`
-    again: Optional[Tuple[str, str]] = None  #: path and dataset to find it by, where `path` does not lead to it
+    again: Optional[Tuple[str, str]] = None  #: path and dataset to find it by

@@ -221,9 +221,7 @@ def find(path: str, dataset: Optional[str], writable: bool) -> Place:
         dtype = _dtype_of(found, refuse)
         if dtype.hasobject:  # Python objects are refused by who asks
             return Place(dtype, found.shape, at, os.dup(descriptor), 0, None)
-        place = _place(found, at, name, dtype, writable, refuse)
-        in_one_piece = place.chunks is None and place.path == at
-        return place if in_one_piece else place._replace(again=(path, name))
+        return _place(found, at, name, dtype, writable, refuse)._replace(again=(path, name))
 
 
 def _dtype_of(dataset: Any, refuse: Refuse) -> "np.dtype[Any]":

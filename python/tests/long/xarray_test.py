@@ -120,6 +120,11 @@ def test_a_file_in_place_goes_to_dask_and_to_another_process(in_file, budget):
         again.close()
 
 
+def test_every_url_of_a_store_is_known(tmp_path):
+    opens = oocarray.xarray.OocarrayBackend().guess_can_open
+    assert all(map(opens, ("local:/s", "ooc://host:7420", "rados:pool/runs"))) and not opens(tmp_path / "a.nc")
+
+
 def test_what_is_no_file_and_no_store_is_refused(budget, tmp_path):
     with pytest.raises(ValueError, match="is no file, and no URL of a store"):
         xr.open_dataset(tmp_path / "nothing.nc", engine="oocarray")

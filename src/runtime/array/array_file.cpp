@@ -62,6 +62,7 @@ void array_file::create(const array_request& r, const array_plan& plan) {
   f.array = plan.description;
   f.mode = r.options.mode;
   f.commits = r.options.commits;
+  f.attributes = r.options.attributes;
 
   if (const std::string parent = parent_of(path_); !parent.empty()) {
     try {

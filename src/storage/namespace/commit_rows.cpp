@@ -34,6 +34,7 @@ void begin_commits(sqlite::connection& c, file_id id, std::uint64_t number) {
       "INSERT INTO last_commit (entry, number, time_ns, size, extents)"
       " SELECT id, ?, 0, size, extents FROM entry WHERE id = ?",
       number, id);
+  keep_attributes(c, id);
 }
 
 void move_commits(sqlite::connection& c, file_id next, file_id old) {

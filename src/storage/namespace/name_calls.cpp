@@ -109,8 +109,8 @@ entry call_runner::run(const calls::create& q, const transacted& t) const {
   const auto id = static_cast<file_id>(t.c.last_insert_id());
   put_growth(t.c, id, f.array);
   if (!f.codec.empty()) use_feature(t.c, feature_packed);
-  if (f.commits) begin_commits(t.c, id, f.commit);
   for (const auto& [key, value] : f.attributes) put_attribute(t.c, id, key, value, shown(q.where));
+  if (f.commits) begin_commits(t.c, id, f.commit);
   if (f.finished)
     touch_folder(t.c, p.parent.id);
   else

@@ -92,7 +92,7 @@ std::vector<std::filesystem::path> without_retired(std::vector<std::filesystem::
 
 /// Before anything is written: hosts that share such a folder would damage each other's data.
 void refuse_network_folders(const std::vector<std::filesystem::path>& folders, local_options own) {
-  own.one_host = true;
+  if (std::exchange(own.one_host, true)) return;
   for (const auto& f : folders) {
     if (is_among(own.lost, f)) continue;
     if (const std::string type = network_file_system_of(f); !type.empty())
@@ -113,12 +113,17 @@ read_only_access without_lost(const std::filesystem::path& first, const std::str
 
 }  // namespace
 
+std::vector<std::filesystem::path> usable_folders(const store_url& url) {
+  auto folders = local_folders(url);
+  refuse_network_folders(folders, local_options_of(url));
+  return folders;
+}
+
 std::shared_ptr<store_core> open_local_store(const store_url& url, const store_options& options) {
   check(options);
   const credentials who{::geteuid(), ::getegid(), further_groups()};
-  const auto folders = local_folders(url);
+  const auto folders = usable_folders(url);
   const local_options own = local_options_of(url);
-  if (!own.one_host) refuse_network_folders(folders, own);
   const std::string uuid =
       own.lost.empty() ? open_store_folders(folders, options.create, who) : open_remaining_folders(folders, own.lost);
   const std::vector<std::size_t> retired = retired_folders(folders);
