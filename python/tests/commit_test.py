@@ -53,7 +53,7 @@ def test_a_transaction_commits_at_its_end_and_takes_back_at_an_exception(two):
 
 
 @pytest.mark.parametrize("dtype", ["M8[ns]", "S3", "U2", ">f8", [("x", "i4"), ("y", "f8")]])
-def test_the_type_that_an_array_was_made_with_stays_when_it_is_taken_back_before_its_first_commit(store, dtype):
+def test_the_type_that_an_array_was_made_with_stays_when_it_is_taken_back_before_its_first_commit(store, budget, dtype):
     t = store.create("t", 10, dtype, commits=True)
     assert store.entry("t").dtype == np.dtype(dtype)
     t.attributes["note"] = "not committed"

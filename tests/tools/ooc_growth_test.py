@@ -128,7 +128,9 @@ def test_what_cannot_be_is_refused(shell):
     numbers(shell, "a", 10)
     shell.refused("restripe", "--nn", "3", "a", names=["--nn", "1 to 2"])
     shell.refused("restripe", "--sn", "2", "a", names=["--sn"])
-    shell.refused("add-node", os.path.join(shell.folder, "n1"), names=["n1", "not empty"])
+    shell.refused("add-node", os.path.join(shell.folder, "n1"), names=["n1", "named twice"])
+    os.makedirs(os.path.join(shell.folder, "other", "thing"))
+    shell.refused("add-node", os.path.join(shell.folder, "other"), names=["other", "not empty"])
     shell.refused("add-node", os.path.join(shell.folder, "n1", "more"), names=["n1/more", "lies inside"])
     shell.refused("add-node", os.path.dirname(shell.folder), names=["lies inside"])
     shell.ok("ls")  # the store is as it was
