@@ -23,15 +23,6 @@ using clock_type = std::chrono::steady_clock;
 
 const std::string nonsense = "\xff\xff\xff\xff";  // no message of Protocol Buffers
 
-/// Starts a call; its outcome is a future, so that one that never ends fails its test.
-template <class Start>
-std::future<failure> started(Start&& start) {
-  auto p = std::make_shared<std::promise<failure>>();
-  auto future = p->get_future();
-  start([p](const failure& f, const auto&...) { p->set_value(f); });
-  return future;
-}
-
 std::future<failure> start_sync(io_service& node) {
   return started([&](auto done) { node.sync(make_shape(1, {0, 1, 65536}, 100), 0, done); });
 }

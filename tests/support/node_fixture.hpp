@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -58,6 +59,19 @@ failure wait_for(Call&& call) {
   std::promise<failure> p;
   call([&](const failure& f) { p.set_value(f); });
   return p.get_future().get();
+}
+
+/// Starts a call; its outcome is a future, so that one that never ends fails its test.
+template <class Call>
+std::future<failure> started(Call&& call) {
+  const auto p = std::make_shared<std::promise<failure>>();
+  auto result = p->get_future();
+  call([p](const failure& f, const auto&...) { p->set_value(f); });
+  return result;
+}
+
+inline bool has_ended(const std::future<failure>& f) {
+  return f.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
 }
 
 inline failure read(io_service& n, const shape_ptr& f, std::uint32_t stripe_index, const request& r,

@@ -44,6 +44,8 @@ const char* remedy(int error) {
 failure node_messages::failed(const operation& op, int error, const std::string& more) {
   std::string t = subject(folder_, op);
   if (!more.empty()) t += ", " + more;
+  if (error == EIO && op.target && op.target->sync_failed())
+    t += ", it could not be made durable, and what was not yet may be lost; write it anew to another file";
   return with_cause({error, std::generic_category()}, t + remedy(error));
 }
 

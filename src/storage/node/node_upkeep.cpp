@@ -311,11 +311,6 @@ failure node_operations::advance_claimed(operation& op) {
   return e == 0 ? failure{} : failed(op, e);
 }
 
-namespace {
-constexpr const char* failed_before =
-    "an earlier sync failed and what it was for may be lost; write it anew to another file";
-}  // namespace
-
 // io_kind::sync, and of a file with commits prepare and roll_back.
 bool node_operations::sync(operation& op) {
   if (!op.claimed) {
@@ -326,7 +321,7 @@ bool node_operations::sync(operation& op) {
     }
     if (!begin(op)) return true;
     if (op.target->sync_failed()) {
-      op.result = failed(op, EIO, failed_before);
+      op.result = failed(op, EIO);
       return true;
     }
     if (op.kind != io_kind::roll_back && (op.result = commits_.lost_with_power(op))) return true;
@@ -363,7 +358,9 @@ failure node_operations::sync_claimed(operation& op) {
   }
   // Another sync has said that all is durable, and may have been about to make that durable: it has ended now.
   if (const int e = op.target->ranges().lock_chunks({}, hold)) return failed(op, e, "locking");
-  return op.target->sync_failed() ? failed(op, EIO, failed_before) : failure{};
+  // If that failed in another process, the descriptor of this one tells of it, too.
+  const int e = op.target->make_durable(op.target->sums().fd());
+  return e == 0 ? failure{} : failed(op, e);
 }
 
 // A slice of the stripe object in each step, so that others have their turns in between, a client that goes

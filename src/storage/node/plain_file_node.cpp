@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "storage/base/job_threads.hpp"
+#include "storage/base/mutex.hpp"
 #include "storage/base/page.hpp"
 #include "storage/layout/regions.hpp"
 #include "storage/object/transfer.hpp"
@@ -144,11 +145,12 @@ class plain_transfers {
   failure sync() {
     counters.add(&io_stats::syncs, 1);
     if (!file_->writable) return {};
-    // The kernel tells a failure once: what it was for may be lost, whatever a later sync says.
-    int e = sync_failed_;
-    if (e == 0 && ::fdatasync(file_->file.get()) != 0) sync_failed_ = e = errno;
-    if (e == 0) return {};
-    const std::error_code code(e, std::generic_category());
+    const lock_guard lock(syncing_);
+    // The kernel tells a failure once, and one of those who ask at once: what it was for may be lost, whatever a later
+    // sync says.
+    if (sync_failed_ == 0 && ::fdatasync(file_->file.get()) != 0) sync_failed_ = errno;
+    if (sync_failed_ == 0) return {};
+    const std::error_code code(sync_failed_, std::generic_category());
     return {code, "syncing '" + file_->path + "': " + code.message()};
   }
 
@@ -160,7 +162,8 @@ class plain_transfers {
 
   const std::shared_ptr<const plain_file> file_;
   std::atomic<bool> direct_;
-  std::atomic<int> sync_failed_{0};
+  mutex syncing_;
+  int sync_failed_ OOC_GUARDED_BY(syncing_) = 0;
 };
 
 class plain_file_node final : public in_place_node {

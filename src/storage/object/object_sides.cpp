@@ -110,6 +110,7 @@ int object_sides::roll_back(stripe_object& s, std::uint64_t commit) {
     return s.mark_unsynced(marked);
   };
   if (const int e = file_.roll_back(commit, marks_of(s, h.chunks), begin)) return e;
+  if (const int e = s.make_durable(file_.fd())) return e;
   if (!is_behind(h) && h.commit == commit) return 0;
   const int error = s.change_header([&](checksum_header& now) {
     now.flags &= ~checksum_header::roll_back_due;

@@ -23,7 +23,6 @@ class object_sides {
   /// False: its file has no commits.
   explicit operator bool() const noexcept { return static_cast<bool>(file_); }
   const side_file& file() const noexcept { return file_; }
-  int make_durable() const noexcept { return file_ ? file_.make_durable() : 0; }
 
   /// The present bits of a region; EBADMSG where there are none although something was written, or, without the locks
   /// of its chunks, where another process is writing them.

@@ -231,7 +231,7 @@ int side_file::roll_back(std::uint64_t commit, const look_at_region& look, const
       if (const int e = write_present(region, bits[i])) return e;
     }
   }
-  return make_durable();
+  return 0;
 }
 
 int side_file::mend(std::uint64_t places, const look_at_region& look) const {
@@ -254,7 +254,7 @@ int side_file::mend(std::uint64_t places, const look_at_region& look) const {
     }
     if (const int e = mend_copies(g, in_use)) return e;
   }
-  return make_durable();
+  return ::fdatasync(fd_.get()) == 0 ? 0 : errno;
 }
 
 // Both are durable when a commit is decided, so a group with a copy of zeros has none.
@@ -268,7 +268,5 @@ int side_file::mend_copies(std::uint64_t group, bool in_use) const {
   if (good[0] == good[1]) return 0;  // both damaged: read_committed() says so
   return write_copy(group, good[0] ? 1 : 0, copies[good[0] ? 0 : 1]);
 }
-
-int side_file::make_durable() const noexcept { return ::fdatasync(fd_.get()) == 0 ? 0 : errno; }
 
 }  // namespace ooc::storage

@@ -47,6 +47,7 @@ class side_file {
   side_file(file_descriptor fd, const object_seeds& seeds) noexcept : fd_(std::move(fd)), seeds_(seeds) {}
 
   explicit operator bool() const noexcept { return static_cast<bool>(fd_); }
+  int fd() const noexcept { return fd_.get(); }
 
   /// The length of the file for so many places (sides.hpp).
   static std::uint64_t bytes_for(std::uint64_t places) noexcept;
@@ -68,13 +69,12 @@ class side_file {
   /// With the whole stripe object locked: the present bits of all groups become those of commit + 1.  It may be
   /// repeated.  `begin` is called before anything is changed.
   int prepare(std::uint64_t commit, const look_at_region& look, const std::function<int()>& begin) const;
-  /// With the whole stripe object locked: the bits of that commit become the present ones, durably.  It may be
-  /// repeated.  `begin` as above.
+  /// With the whole stripe object locked: the bits of that commit become the present ones.  It may be repeated.
+  /// `begin` as above.
   int roll_back(std::uint64_t commit, const look_at_region& look, const std::function<int()>& begin) const;
   /// After a loss of power, with the whole stripe object locked, of a stripe object with so many places: whatever was
-  /// being written becomes readable, so that roll_back() can be called.
+  /// being written becomes readable, durably, so that roll_back() can be called.
   int mend(std::uint64_t places, const look_at_region& look) const;
-  int make_durable() const noexcept;
 
   /// Calls `add` for the regions with chunks that were written after commit `since` for one up to `commit`; perhaps
   /// also for others.  Of a region it is known for 65,535 commits.  ESTALE as

@@ -136,40 +136,54 @@ int stripe_object::mark_unsynced(checksum_header& h, std::uint64_t commit) {
 // Others see the mark before it is durable, and must not take it for that.  Processes that mark at the same time write
 // the same bytes, but for the flag, without which the next one only makes it durable once more; a sync excludes them
 // all.
-int stripe_object::write_mark(checksum_header& h) const {
+int stripe_object::write_mark(checksum_header& h) {
   h.unsynced = this_boot();
   h.flags &= ~checksum_header::unsynced_known;
   if (const int e = sums_.write_header(h)) return e;
-  if (const int e = sums_.make_durable()) return e;
+  if (const int e = make_durable(sums_.fd())) return e;
   h.flags |= checksum_header::unsynced_known;
   return sums_.write_header(h);
 }
 
-int stripe_object::flush() {
-  int error = flush_file(data());
-  if (error == 0) error = sums_.make_durable();
-  if (error == 0) error = sides_.make_durable();
+// Of two that flush at once one is told of the failure, and the other would take what is lost for durable.
+int stripe_object::make_durable(int file) {
+  if (read_only_ == EROFS) return 0;  // a file system that nobody can write to may know no flushing
+  lock_guard lock(flushing_);
+  if (sync_failed_) return EIO;
+  const int error = flush_file(file);
   if (error != 0) sync_failed_ = true;
+  return error;
+}
+
+int stripe_object::flush() {
+  int error = make_durable(data());
+  if (error == 0) error = make_durable(sums_.fd());
+  if (error == 0 && sides_) error = make_durable(sides_.file().fd());
   return error;
 }
 
 int stripe_object::settle_as_durable() {
   if (const int e = flush()) return e;
   checksum_header now;
-  int error = read_header(now);
+  if (const int e = read_header(now)) return e;
   // From the second generation on it must not be missing.
-  if (error == 0 && now.generation == 1) error = make_name_durable(data_path_);
-  if (error == 0)
-    error = change_header([&](checksum_header& h) {
-      h.unsynced = {};
-      h.syncs += 1;
-      h.flags = (h.flags | checksum_header::synced_once) & ~checksum_header::unsynced_known;
-      h.required &= ~checksum_header::size_unsynced;
-      h.synced_chunks = 0;
-      if (h.generation == 1) h.generation = 2;
-    });
+  if (now.generation == 1)
+    if (const int e = make_name_durable(data_path_)) {
+      sync_failed_ = true;  // as make_durable()
+      return e;
+    }
+  const int error = change_header([&](checksum_header& h) {
+    h.unsynced = {};
+    h.syncs += 1;
+    h.flags = (h.flags | checksum_header::synced_once) & ~checksum_header::unsynced_known;
+    h.required &= ~checksum_header::size_unsynced;
+    h.synced_chunks = 0;
+    if (h.generation == 1) h.generation = 2;
+  });
   if (error != 0) {
-    sync_failed_ = true;
+    // For other processes, which have not been told.  Where even this fails their own descriptors tell them, if they
+    // have the files open (sync_claimed).
+    (void)change_header([](checksum_header& h) { h.unsynced = this_boot(); }, false);
     return error;
   }
   if (now.generation == 1) generation_ = 2;
@@ -183,7 +197,7 @@ int stripe_object::change_header(const std::function<void(checksum_header&)>& ch
   if (const int e = read_header(h)) return e;
   change(h);
   if (const int e = sums_.write_header(h)) return e;
-  return durably ? sums_.make_durable() : 0;
+  return durably ? make_durable(sums_.fd()) : 0;
 }
 
 int stripe_object::touch(std::uint64_t first, std::uint64_t count, const checksum_header& h) {
@@ -201,6 +215,7 @@ int stripe_object::check_generation(std::uint64_t expected, std::uint64_t& found
 }
 
 int stripe_object::advance(std::uint64_t generation, const write_claim& begins, bool ends_writes) {
+  if (sync_failed_) return EIO;  // what the header says may not be durable
   checksum_header h;
   if (const int e = read_header(h)) return e;
   if (h.generation == 1 && generation > 1)

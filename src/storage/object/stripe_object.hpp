@@ -79,7 +79,10 @@ class stripe_object {
   /// then the header as it stands for the whole operation.
   int mark_unsynced(checksum_header& h, std::uint64_t commit = 0);
 
-  /// Makes data and sums durable; any lock.  The long part of a sync.
+  /// Makes one of its files durable; any lock.  A failure is final, for the kernel tells each open file of it once:
+  /// what it was for may be lost, whatever a later attempt says, so none is made.
+  int make_durable(int file) OOC_EXCLUDES(flushing_);
+  /// All of them.  The long part of a sync.
   int flush();
   /// The end of a sync, with the whole stripe object locked: everything is durable and said to be so.
   int settle_as_durable();
@@ -92,7 +95,7 @@ class stripe_object {
   /// The files get room for chunks [have, chunks), all of them never written, or lose what is past `chunks`.
   int lengthen(std::uint64_t have, std::uint64_t chunks, bool reserved) const;
   int cut_off(std::uint64_t chunks) const;
-  /// A failed flush is final: what it was for may be lost, whatever a later one says.
+  /// Whether make_durable() has failed, or its like for the names of the files.
   bool sync_failed() const noexcept { return sync_failed_.load(); }
 
  private:
@@ -102,7 +105,7 @@ class stripe_object {
   int recover_from_power_loss();
   int recover_size(int data_file, const checksum_header& h) const;
   int restore_size(std::uint64_t chunks);
-  int write_mark(checksum_header& h) const OOC_REQUIRES(header_);
+  int write_mark(checksum_header& h) OOC_REQUIRES(header_);
 
   const object_identity identity_;
   const std::filesystem::path data_path_;
@@ -116,6 +119,7 @@ class stripe_object {
   range_locks ranges_;
   undo_journal undo_;
   mutex header_;                              // writers of the header in this process
+  mutex flushing_;                            // who is told of a failure, and who must know of it
   mutex touching_;                            // who prepares regions
   std::atomic<std::uint64_t> generation_{0};  // at least this
   std::atomic<bool> sync_failed_{false};

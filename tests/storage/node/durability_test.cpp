@@ -16,23 +16,6 @@ namespace {
 
 constexpr local_node_options plain{.workers = 4, .direct_io = false, .io_uring = false};
 
-std::future<failure> started(const std::function<void(completion)>& call) {
-  const auto p = std::make_shared<std::promise<failure>>();
-  auto result = p->get_future();
-  call([p](const failure& f) { p->set_value(f); });
-  return result;
-}
-
-bool has_ended(const std::future<failure>& f) {
-  return f.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
-}
-
-/// The name of an open file ends like this.
-bool is(int fd, const std::string& ending) {
-  std::error_code e;
-  return fs::read_symlink("/proc/self/fd/" + std::to_string(fd), e).string().ends_with(ending);
-}
-
 }  // namespace
 
 TEST_CASE("no write goes out before the mark that there are unsynced ones is durable, whoever sets it") {
@@ -51,12 +34,12 @@ TEST_CASE("no write goes out before the mark that there are unsynced ones is dur
     std::atomic<int> waiting{0};
     std::atomic<bool> durable{false}, early{false};
     const failing_disk disk([&](disk_call c, int fd, std::size_t) {
-      if (c == disk_call::flush && is(fd, ".sum") && !durable) {
+      if (c == disk_call::flush && is_named(fd, ".sum") && !durable) {
         ++waiting;
         may_end.wait();
         durable = true;
       }
-      if (c == disk_call::write && is(fd, ".data") && !durable) early = true;
+      if (c == disk_call::write && is_named(fd, ".data") && !durable) early = true;
       return disk_answer{};
     });
     const auto write_chunk = [&](io_service& n, std::uint64_t chunk) {
@@ -90,7 +73,7 @@ TEST_CASE("a sync does not end before another one has made durable what it finds
     std::shared_future<void> may_end(go_on.get_future());
     std::atomic<bool> waiting{false};
     const failing_disk disk([&](disk_call c, int fd, std::size_t) {
-      if (c != disk_call::flush || !is(fd, ".sum")) return disk_answer{};
+      if (c != disk_call::flush || !is_named(fd, ".sum")) return disk_answer{};
       checksum_header h;
       if (open_sums(f.folder.path(), f.shape->id).read_header(h) == 0 && h.unsynced == boot_id{}) {
         waiting = true;

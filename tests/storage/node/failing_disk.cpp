@@ -9,7 +9,9 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <new>
+#include <system_error>
 #include <vector>
 
 namespace ooc::testing {
@@ -68,6 +70,11 @@ bool is_refused() noexcept {
 }
 
 }  // namespace
+
+bool is_named(int fd, const std::string& ending) {
+  std::error_code e;
+  return std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd), e).string().ends_with(ending);
+}
 
 failing_disk::failing_disk(rule r) : rule_(std::move(r)) { in_force = &rule_; }
 failing_disk::~failing_disk() { in_force = nullptr; }

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <string>
 
 namespace ooc::testing {
 
@@ -19,6 +20,9 @@ struct disk_answer {
   int error = 0;                    ///< an errno; 0: none
   std::optional<std::size_t> most;  ///< of a transfer: so many bytes at most
 };
+
+/// Whether the name of an open file ends like this.
+bool is_named(int fd, const std::string& ending);
 
 /// While it lives, every call is asked about, on the thread that makes it; it may be kept waiting there.
 class failing_disk {
