@@ -86,7 +86,7 @@ class node_operations : private node_messages {
   failure read_claimed(operation& op, io_worker& w);
   failure write_claimed(operation& op, io_worker& w);
   failure resize_claimed(operation& op, io_worker& w);
-  failure remove_claimed(operation& op);
+  failure remove_files(operation& op);
   failure verify_claimed(operation& op, io_worker& w);
   failure sync_claimed(operation& op);
 

@@ -246,9 +246,13 @@ bool node_operations::remove(operation& op) {
     if (!op.target) {
       const file_descriptor sums(::open(folder_.sums(op.file->id).c_str(), O_RDWR | O_CLOEXEC));
       range_locks locks(sums.get());
-      range_locks::hold hold;
-      if (sums) locks.lock_object(hold);
-      op.result = remove_claimed(op);
+      {
+        range_locks::hold hold;
+        if (sums) locks.lock_object(hold);
+        op.result = remove_files(op);
+      }
+      // Without the lock: who is opening it now may be waiting for that, to recover it, and finds no header then.
+      cache_.drop(op.file->id);
       return true;
     }
     if (!claim(op, {all_chunks}, true)) return false;
@@ -256,14 +260,14 @@ bool node_operations::remove(operation& op) {
   {
     range_locks::hold hold;
     op.target->ranges().lock_object(hold);
-    op.result = remove_claimed(op);
+    op.result = remove_files(op);
   }
+  cache_.drop(op.file->id);
   op.target->chunks().unlock(op.claim);
   return true;
 }
 
-failure node_operations::remove_claimed(operation& op) {
-  cache_.drop(op.file->id);
+failure node_operations::remove_files(operation& op) {
   int error = 0;
   bool found = false;
   // Other processes may have it open, and must not read on what may be written elsewhere by then (take_over).

@@ -37,7 +37,7 @@ class stripe_object_cache {
   std::shared_ptr<stripe_object> find(file_id id);
   /// The same for fault handlers: without waiting, and the order of use stays.
   std::shared_ptr<stripe_object> find_now(file_id id) noexcept;
-  /// Forgets a stripe object whose files are gone.
+  /// Forgets a stripe object whose files are gone, once nobody is opening it, who may be waiting for its locks.
   void drop(file_id id);
   /// Closes those whose files another process removed.
   void close_removed() OOC_EXCLUDES(mutex_);
