@@ -68,6 +68,7 @@ object_error stripe_object_writer::erase_tail(std::uint64_t chunk, std::uint64_t
   const std::uint64_t at = chunk * chunk_size + from;
   fill_object_bytes(f_, stripe_index_, at, {pattern, chunk_size - from});
   const region p{at, 0, chunk_size - from};
+  past_end_ = true;
   return write({&p, 1}, pattern);
 }
 
@@ -178,6 +179,7 @@ int stripe_object_writer::settle(std::uint64_t place, checksum_entry& e, std::ui
 }
 
 bool stripe_object_writer::covers_end(const chunk_slot& slot) const noexcept {
+  if (past_end_) return false;
   const std::uint64_t end = f_.striping.object_size(stripe_index_, f_.size), begin = offset_of(slot.place);
   return end > begin && end - begin < chunk_size && slot.covered == end - begin;
 }

@@ -33,7 +33,7 @@ class stripe_object_writer {
   /// region covers whole, in order.
   object_error write(std::span<const region> regions, const std::byte* memory, const std::uint32_t* sums = nullptr);
 
-  /// Makes the bytes of one chunk from `from` on read as never written; for shrinking.
+  /// Makes the bytes of one chunk from `from` on read as never written; for shrinking.  The last that this writes.
   object_error erase_tail(std::uint64_t chunk, std::uint64_t from);
 
  private:
@@ -71,6 +71,7 @@ class stripe_object_writer {
   std::size_t bounced_ = 0;
   std::uint64_t planned_ = 0;
   std::vector<patch> patches_;
+  bool past_end_ = false;  // what is written lies behind the bytes that the stripe object has: erase_tail()
 };
 
 }  // namespace ooc::storage

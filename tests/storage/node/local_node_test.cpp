@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "storage/object/node_folder.hpp"
+#include "storage/object/sides.hpp"
 #include "support/modelled_file.hpp"
 #include "support/node_fixture.hpp"
 #include "support/random_seed.hpp"
@@ -463,4 +464,28 @@ TEST_CASE("a chunk that its reader must check keeps its stored checksum, though 
     INFO(read.what);
     CHECK((read || !sums_match(part, memory.data(), sums.data())));
   }
+}
+
+TEST_CASE("a chunk whose checksum is gone stays lost where a cut leaves any part of it") {
+  for (const bool commits : {false, true})
+    for (const std::uint64_t left : {2000, 2048, 2100}) {
+      CAPTURE(commits, left);
+      temporary_folder folder;
+      const auto node = open_local_node(folder.path());
+      auto f = std::make_shared<file_shape>(*make_shape(1, {0, 1, 65536}, chunk_size));
+      f->commits = commits;
+      REQUIRE_FALSE(create(*node, f));
+      bytes b(chunk_size, std::byte{7});
+      REQUIRE_FALSE(write(*node, f, 0, request::contiguous(0, chunk_size), b.data()));
+      REQUIRE_FALSE(sync(*node, f));
+      const std::uint64_t place = commits ? place_of(0, 1) : 0;
+      const std::uint32_t zeros_on_disk = open_sums(folder.path(), 1).seeds().of_chunk(place);
+      set_entry(folder.path(), 1, place, {zeros_on_disk, zeros_on_disk});
+      const auto shorter = std::make_shared<file_shape>(*f);
+      shorter->size = left;
+      const failure cut = resize(*node, shorter, 0, chunk_size);
+      CHECK(cut.code == errc::corrupt);
+      CHECK_THAT(cut.what, Catch::Contains("are lost"));
+      CHECK(read(*node, shorter, 0, request::contiguous(0, left), b.data()).code == errc::corrupt);
+    }
 }
