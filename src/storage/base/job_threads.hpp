@@ -1,10 +1,11 @@
 // Threads that run jobs in the order in which they were posted, each with something of its own.
 //
-//     job_threads<io_worker> threads(8, [] { return io_worker(...); });
-//     threads.post([=](io_worker& w) { ... });   // returns at once
+//     job_threads<std::optional<io_worker>> threads(8);
+//     threads.post([=](std::optional<io_worker>& w) { ... });   // returns at once
 //
 // The first thread is there from the beginning, so that a job never fails for want of one; another is made when there
-// is a job and none is idle, up to the limit.  Jobs must not throw.
+// is a job and none is idle, up to the limit.  Jobs must not throw.  What a thread has of its own begins empty, and a
+// job fills it: so where memory is wanting for that, it is wanting to a job, which can say so.
 //
 // Owner: whoever posts.  The destructor returns when all jobs have been run.  A job may end the owner: the thread that
 // it runs on then ends by itself.  A forked child has none of the threads, and leaves everything to its parent.
@@ -15,10 +16,9 @@
 #include <unistd.h>
 
 #include <deque>
+#include <exception>
 #include <functional>
 #include <memory>
-#include <optional>
-#include <system_error>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -34,12 +34,8 @@ class job_threads {
  public:
   using job = std::function<void(Worker&)>;
 
-  /// Each thread calls `make` before its first job.  Throws std::system_error where no thread can be made.
-  explicit job_threads(
-      unsigned most, std::function<Worker()> make = [] { return Worker(); })
-      : queue_(std::make_shared<queue>(most, std::move(make))) {
-    queue_->start();
-  }
+  /// Throws std::system_error where no thread can be made.
+  explicit job_threads(unsigned most) : queue_(std::make_shared<queue>(most)) { queue_->start(); }
   ~job_threads() {
     if (::getpid() == owner_)
       queue_->stop();
@@ -49,7 +45,7 @@ class job_threads {
   job_threads(const job_threads&) = delete;
   job_threads& operator=(const job_threads&) = delete;
 
-  /// `f` is called with what the thread has of its own, or with nothing.
+  /// `f` is called with what the thread has of its own, or with nothing.  Throws std::bad_alloc, and then it is not.
   template <class F>
   void post(F f) {
     if constexpr (std::is_invocable_v<F&, Worker&>)
@@ -61,7 +57,7 @@ class job_threads {
  private:
   class queue : public std::enable_shared_from_this<queue> {
    public:
-    queue(unsigned most, std::function<Worker()> make) : most_(most), make_(std::move(make)) {}
+    explicit queue(unsigned most) : most_(most) {}
 
     void post(job j) {
       const lock_guard lock(mutex_);
@@ -70,8 +66,8 @@ class job_threads {
       if (waiting_.size() <= idle_ || threads_.size() >= most_ || stopping_) return;
       try {
         add_thread();
-      } catch (const std::system_error&) {
-        // Those that there are do the work.
+      } catch (const std::exception&) {
+        // Those that there are do the work; it is theirs by now.
       }
     }
 
@@ -102,7 +98,8 @@ class job_threads {
     }
 
     void work() {
-      std::optional<Worker> worker;
+      static_assert(std::is_nothrow_default_constructible_v<Worker>);
+      Worker worker{};
       unique_lock lock(mutex_);
       for (;;) {
         if (waiting_.empty()) {
@@ -115,15 +112,13 @@ class job_threads {
         job next = std::move(waiting_.front());
         waiting_.pop_front();
         lock.unlock();
-        if (!worker) worker.emplace(make_());
-        next(*worker);
+        next(worker);
         next = nullptr;  // what it holds may be the last of the owner
         lock.lock();
       }
     }
 
     const unsigned most_;
-    const std::function<Worker()> make_;
     mutex mutex_;
     condition_variable work_;
     std::deque<job> waiting_ OOC_GUARDED_BY(mutex_);

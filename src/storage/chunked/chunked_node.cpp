@@ -45,9 +45,7 @@ struct part {
 class chunked_node final : public in_place_node {
  public:
   chunked_node(std::string name, std::shared_ptr<chunk_source> source)
-      : name_(std::move(name)),
-        source_(std::move(source)),
-        threads_(source_->memory().threads, [s = source_.get()] { return s->worker(); }) {}
+      : name_(std::move(name)), source_(std::move(source)), threads_(source_->memory().threads) {}
 
   std::string name() const override { return name_; }
   io_stats stats() const override { return source_->counters.snapshot(); }
@@ -103,9 +101,10 @@ class chunked_node final : public in_place_node {
   template <class Job>
   void post(std::uint64_t chunk, const std::shared_ptr<completion_counter>& all, Job job) {
     try {
-      threads_.post([chunk, all, source = source_, job = std::move(job)](chunk_worker& w) mutable {
+      threads_.post([chunk, all, source = source_, job = std::move(job)](std::optional<chunk_worker>& w) mutable {
         try {
-          job(w);
+          if (!w) w.emplace(source->worker());
+          job(*w);
         } catch (const std::bad_alloc&) {
           all->answer(source->no_memory(chunk));
         }
@@ -156,15 +155,16 @@ class chunked_node final : public in_place_node {
 
   void sync(completion done) {
     if (!source_->writable()) return done({});
-    flush([this, done = std::move(done)](const failure& f) {
-      if (f) return done(f);
-      threads_.post([source = source_, done](chunk_worker&) { done(source->sync()); });
+    const auto synced = std::make_shared<completion_counter>(1, std::move(done));
+    flush([this, synced](const failure& f) {
+      if (f) return synced->answer(f);
+      post(0, synced, [synced, source = source_](chunk_worker&) { synced->answer(source->sync()); });
     });
   }
 
   const std::string name_;
   const std::shared_ptr<chunk_source> source_;  // outlives the node where a completion ends it
-  job_threads<chunk_worker> threads_;
+  job_threads<std::optional<chunk_worker>> threads_;
 };
 
 void check_writable(const file_chunks& c, const std::string& what) {

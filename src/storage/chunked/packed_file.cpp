@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -131,7 +132,7 @@ std::uint64_t pack_file(const chunked_dataset& d, std::uint64_t file_bytes, cons
   packed_header h;
   h.chunks = chunks;
   h.table = sizeof h;
-  job_threads<chunk_encoder> threads(processors, [&] { return chunk_encoder(d.chunks, d.element_size); });
+  job_threads<std::optional<chunk_encoder>> threads(processors);
   for (std::uint64_t first = 0; first < chunks; first += together) {
     const std::uint64_t n = std::min(together, chunks - first), begin = first * chunk;
     const std::uint64_t bytes = std::min(n * chunk, file_bytes - begin);
@@ -142,14 +143,15 @@ std::uint64_t pack_file(const chunked_dataset& d, std::uint64_t file_bytes, cons
       in_flight jobs;
       for (std::uint64_t i = 0; i < n; ++i)
         jobs.start([&](auto ended) {
-          threads.post([&, i, ended](chunk_encoder& e) {
+          threads.post([&, i, ended](std::optional<chunk_encoder>& e) {
             const std::span<const std::byte> one = std::span(plain).subspan(i * chunk, chunk);
             packed[i].clear();
             failure f;
             try {
+              if (!e) e.emplace(d.chunks, d.element_size);
               if (!is_filled_with(d.chunks.fill, (first + i) * chunk, one)) {
-                why[i] = e.encode(one);
-                const std::span<const std::byte> made = e.stored().size() < chunk ? e.stored() : one;
+                why[i] = e->encode(one);
+                const std::span<const std::byte> made = e->stored().size() < chunk ? e->stored() : one;
                 if (why[i].empty()) packed[i].assign(made.begin(), made.end());
               }
             } catch (const std::bad_alloc&) {

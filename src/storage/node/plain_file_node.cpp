@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cerrno>
 #include <new>
+#include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -36,15 +37,16 @@ struct plain_worker {
 
 class plain_transfers {
  public:
-  explicit plain_transfers(std::shared_ptr<const plain_file> file)
-      : file_(std::move(file)), direct_(static_cast<bool>(file_->direct)) {}
+  plain_transfers(std::shared_ptr<const plain_file> file, bool io_uring)
+      : file_(std::move(file)), io_uring_(io_uring), direct_(static_cast<bool>(file_->direct)) {}
 
-  failure run(const node_call& op, plain_worker& w) {
+  failure run(const node_call& op, std::optional<plain_worker>& w) {
     try {
-      return op.kind == io_kind::sync ? sync() : carry_out(op, w);
+      if (op.kind == io_kind::sync) return sync();
+      if (!w) w.emplace(io_uring_);
+      return carry_out(op, *w);
     } catch (const std::bad_alloc&) {
-      const auto code = std::make_error_code(std::errc::not_enough_memory);
-      return {code, "'" + file_->path + "': " + code.message()};
+      return out_of_memory();
     }
   }
   const plain_file& file() const noexcept { return *file_; }
@@ -154,6 +156,16 @@ class plain_transfers {
     return {code, "syncing '" + file_->path + "': " + code.message()};
   }
 
+  // Without the text where there is not even memory for that.
+  failure out_of_memory() const noexcept {
+    const auto code = std::make_error_code(std::errc::not_enough_memory);
+    try {
+      return {code, "'" + file_->path + "': " + code.message()};
+    } catch (const std::bad_alloc&) {
+      return {code, {}};
+    }
+  }
+
   failure failed(bool reads, int error, std::uint64_t at) const {
     const std::error_code code(error, std::generic_category());
     return {code, std::string(reads ? "reading" : "writing") + " '" + file_->path + "' at byte " + std::to_string(at) +
@@ -161,6 +173,7 @@ class plain_transfers {
   }
 
   const std::shared_ptr<const plain_file> file_;
+  const bool io_uring_;
   std::atomic<bool> direct_;
   mutex syncing_;
   int sync_failed_ OOC_GUARDED_BY(syncing_) = 0;
@@ -169,8 +182,7 @@ class plain_transfers {
 class plain_file_node final : public in_place_node {
  public:
   plain_file_node(std::shared_ptr<const plain_file> file, const plain_file_options& options)
-      : transfers_(std::make_shared<plain_transfers>(std::move(file))),
-        threads_(options.workers, [io_uring = options.io_uring] { return plain_worker(io_uring); }) {}
+      : transfers_(std::make_shared<plain_transfers>(std::move(file), options.io_uring)), threads_(options.workers) {}
 
   std::string name() const override { return transfers_->file().path; }
   io_stats stats() const override { return transfers_->counters.snapshot(); }
@@ -178,13 +190,12 @@ class plain_file_node final : public in_place_node {
 
  private:
   void carry_out(node_call call, completion done) override {
-    threads_.post([call = std::move(call), done = std::move(done), transfers = transfers_](plain_worker& w) {
-      done(transfers->run(call, w));
-    });
+    threads_.post([call = std::move(call), done = std::move(done),
+                   transfers = transfers_](std::optional<plain_worker>& w) { done(transfers->run(call, w)); });
   }
 
   const std::shared_ptr<plain_transfers> transfers_;  // outlives the node where a completion ends it
-  job_threads<plain_worker> threads_;
+  job_threads<std::optional<plain_worker>> threads_;
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include "storage/service/file_moves.hpp"
 
-#include <system_error>
+#include <exception>
 #include <utility>
 
 #include "storage/service/removals.hpp"
@@ -42,8 +42,8 @@ void file_finder::find(std::function<std::shared_ptr<const striped_file>()> look
     const lock_guard lock(mutex_);
     if (!thread_) thread_ = std::make_unique<job_threads<>>(1);
     return thread_->post([look = std::move(look), found] { found(look()); });
-  } catch (const std::system_error&) {
-    // There is no thread to be had, and who asks is the end of a transfer, which must not throw.
+  } catch (const std::exception&) {
+    // There is no thread to be had, or no memory, and who asks is the end of a transfer, which must not throw.
   }
   found(nullptr);
 }
