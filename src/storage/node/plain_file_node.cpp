@@ -33,6 +33,11 @@ struct plain_worker {
   std::unique_ptr<transfer_engine> copier;  ///< for writes to the page cache
   std::vector<region> regions;
   transfer_list direct, buffered;
+
+  void forget_batch() noexcept {
+    direct.clear();
+    buffered.clear();
+  }
 };
 
 class plain_transfers {
@@ -46,6 +51,7 @@ class plain_transfers {
       if (!w) w.emplace(io_uring_);
       return carry_out(op, *w);
     } catch (const std::bad_alloc&) {
+      if (w) w->forget_batch();  // its memory goes, and who works here next would have it run
       return out_of_memory();
     }
   }
