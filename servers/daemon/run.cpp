@@ -52,7 +52,8 @@ void server_loop::end(const std::string& why) {
 
 int run_main(const std::string& name, const std::function<int()>& body) {
   std::signal(SIGPIPE, SIG_IGN);
-  ::umask(077);  // what a server makes is its own
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes (ulimit -f) is an error of who writes
+  ::umask(077);                   // what a server makes is its own
   try {
     return body();
   } catch (const std::exception& e) {

@@ -417,3 +417,15 @@ TEST_CASE("a local store that has lost a folder is read as far as the others go"
   o = sh.run("ls " + left);
   CHECK(o.err.find("is not there") != std::string::npos);
 }
+
+TEST_CASE("a limit on file sizes (ulimit -f) fails a copy, in a store and out of it, and says so") {
+  shell sh;
+  write(sh.folder / "plain", numbered(4 << 20));
+  const std::string limited = "sh -c 'ulimit -f 1024; exec \"$@\"' sh";  // 512 KiB or 1 MiB, as the shell counts
+  sh.refused("cp -q file:plain a", "(ulimit -f)", limited);
+  sh.ok("cp -q file:plain a");
+  const outcome o = sh.run("cp -q a file:copy", limited);
+  INFO(o.err);
+  CHECK(o.status == 1);
+  CHECK(o.err.find("File too large") != std::string::npos);
+}

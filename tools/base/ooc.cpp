@@ -3,6 +3,7 @@
 // Errors are one line on stderr, "ooc: ...", and exit status 1.
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <exception>
 #include <iostream>
 #include <string>
@@ -83,6 +84,7 @@ int complain(std::string what) {
 }
 
 int run_and_report(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes (ulimit -f) is an error like others
   try {
     const int status = run({argv + 1, argv + argc});
     std::cout.flush();

@@ -25,6 +25,7 @@
 #include <variant>
 #include <vector>
 
+#include "storage/base/file_size_signal.hpp"
 #include "storage/base/mutex.hpp"
 
 namespace ooc {
@@ -98,6 +99,7 @@ class job_threads {
     }
 
     void work() {
+      block_file_size_signal();
       static_assert(std::is_nothrow_default_constructible_v<Worker>);
       Worker worker{};
       unique_lock lock(mutex_);

@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "storage/base/file_access.hpp"
+#include "storage/base/file_size_signal.hpp"
 #include "storage/base/mutex.hpp"
 #include "storage/node/node_operations.hpp"
 
@@ -138,6 +139,7 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
   }
 
   void work() {
+    block_file_size_signal();
     std::optional<io_worker> worker;  // made by the first operation: where memory is wanting, that one fails
     unique_lock lock(mutex_);
     for (;;) {

@@ -84,7 +84,6 @@ TEST_CASE("a file that is too large for the file system is told apart from one o
     return e.code == std::errc::file_too_large && e.what.find(what) != std::string::npos;
   };
   const int limited = in_child([&] {
-    ::signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{small_space, small_space};
     return ::setrlimit(RLIMIT_FSIZE, &limit) == 0 && says("a limit on file sizes is set (ulimit -f)") ? 0 : 1;
   });
