@@ -171,7 +171,8 @@ std::uint64_t choose_stripe(const stripe_use& use, std::uint32_t nodes) {
 }
 
 striping with_stripe_size(striping asked, const stripe_use& use, std::uint32_t store_nodes) {
-  if (asked.sf == 0) asked.sf = choose_stripe(use, asked.nn ? asked.nn : store_nodes);
+  // More nodes than the store has are refused when the file is made, and cost nothing here.
+  if (asked.sf == 0) asked.sf = choose_stripe(use, asked.nn ? std::min(asked.nn, store_nodes) : store_nodes);
   return asked;
 }
 

@@ -100,3 +100,10 @@ TEST_CASE("small files, odd sizes and extremes have a stripe size too") {
           CHECK(sf <= 4 * 1024 * 1024);
         }
 }
+
+TEST_CASE("more nodes than the store has are left to be refused, and cost no time or memory") {
+  const stripe_use use{1ull << 40, 1 << 20, 1 << 20};
+  const ooc::striping chosen = with_stripe_size({0, 4'000'000'000, 0}, use, 3);
+  CHECK(chosen.nn == 4'000'000'000);
+  CHECK(chosen.sf == choose_stripe(use, 3));
+}

@@ -192,6 +192,14 @@ TEST_CASE("requests that overflow are refused") {
   CHECK(f.size() == 100);
 }
 
+TEST_CASE("a file on more nodes than the store has is refused, however many they are") {
+  memory_store s(2);
+  for (const std::uint32_t nn : {3U, 4'000'000'000U}) {
+    CHECK(code_of([&] { file::create(s.handle(), "a", {.striping = {0, nn, 0}}); }) == errc::invalid_request);
+    CHECK(code_of([&] { file::create(s.handle(), "a", {.striping = {0, nn, 512}}); }) == errc::invalid_request);
+  }
+}
+
 TEST_CASE("files are refused to those who may not") {
   memory_store s(1);
   file f = file::create(s.handle(), "a", {.size = 10});
