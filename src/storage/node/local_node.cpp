@@ -211,14 +211,15 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
   }
 
   // Without the text where there is not even memory for that.
-  failure out_of_memory() const noexcept {
-    const auto code = std::make_error_code(std::errc::not_enough_memory);
+  failure failed(std::errc why, const std::exception* e = nullptr) const noexcept {
+    const auto code = std::make_error_code(why);
     try {
-      return {code, "node " + operations_.folder().path().string() + ": " + code.message()};
+      return {code, "node " + operations_.folder().path().string() + ": " + (e ? e->what() : code.message())};
     } catch (const std::bad_alloc&) {
       return {code, {}};
     }
   }
+  failure out_of_memory() const noexcept { return failed(std::errc::not_enough_memory); }
 
   step_result run(operation& op, std::optional<io_worker>& worker) {
     try {
@@ -230,12 +231,19 @@ class thread_pool : public std::enable_shared_from_this<thread_pool> {
       if (!worker) worker.emplace(options_.staging, options_.io_uring, operations_.counters);
       return operations_.step(op, *worker);
     } catch (const std::bad_alloc&) {
-      // Others wait for its chunks; and the batch that it had begun is of its memory.
-      if (op.claimed) op.target->chunks().unlock(op.claim);
-      if (worker) worker->forget_batch();
-      op.result = out_of_memory();
-      return step_result::ended;
+      return give_up(op, worker, out_of_memory());
+    } catch (const std::exception& e) {
+      // Nothing is meant to throw anything else; what does it all the same need not end the process.
+      return give_up(op, worker, failed(std::errc::io_error, &e));
     }
+  }
+
+  // Others wait for its chunks; and the batch that it had begun is of its memory.
+  static step_result give_up(operation& op, std::optional<io_worker>& worker, failure why) noexcept {
+    if (op.claimed) op.target->chunks().unlock(op.claim);
+    if (worker) worker->forget_batch();
+    op.result = std::move(why);
+    return step_result::ended;
   }
 
   using clock = std::chrono::steady_clock;

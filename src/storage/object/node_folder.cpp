@@ -19,7 +19,10 @@ int node_folder::list(std::vector<file_id>& ids) const {
   std::error_code code;
   // Either file counts: a creation or removal that was interrupted leaves one of them.
   for (fs::directory_iterator group(path_ / "shares", code), end; !code && group != end; group.increment(code)) {
-    if (!group->is_directory()) continue;
+    std::error_code unknown;
+    const bool is_folder = group->is_directory(unknown);
+    if (unknown && !group->is_symlink(code)) return unknown.value();
+    if (!is_folder) continue;  // as a link that leads nowhere, or round
     for (fs::directory_iterator file(*group, code); !code && file != end; file.increment(code)) {
       const std::string name = file->path().filename().string();
       const std::string kind = name.size() > 16 ? name.substr(16) : "";

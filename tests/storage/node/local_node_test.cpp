@@ -87,7 +87,11 @@ TEST_CASE("shares are created once, listed and removed") {
   REQUIRE_FALSE(write(*node, make_shape(5, {0, 1, 4096}, 10), 0, request::contiguous(0, 10), memory.data()));
   CHECK(create(*node, make_shape(5, {0, 1, 4096}, 10)).code == std::errc::file_exists);
   CHECK(create(*node, make_shape(7, {0, 1, 4096}, 5000)).code == std::errc::file_exists);
-  CHECK(list(*node).second == std::vector<file_id>{5, 7, 261});
+  fs::create_symlink("loop", folder.path() / "shares" / "loop");
+  fs::create_symlink("nowhere", folder.path() / "shares" / "dangling");
+  const auto [none, all] = list(*node);
+  CHECK_FALSE(none);
+  CHECK(all == std::vector<file_id>{5, 7, 261});
   CHECK_FALSE(ooc::testing::remove(*node, 5));
   CHECK(list(*node).second == std::vector<file_id>{7, 261});
   CHECK_FALSE(create(*node, make_shape(5, {0, 1, 4096}, 10)));
