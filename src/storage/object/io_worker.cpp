@@ -16,8 +16,9 @@ io_worker::io_worker(std::uint64_t staging, bool io_uring, node_counters& c)
 
 void io_worker::run(stripe_object& s, direction d) {
   if (plan.extents.empty()) return;
-  const int fd = s.data();
+  // In this order: another thread may be giving direct transfers up.
   const bool direct = s.direct();
+  const int fd = s.data();
   // A ring hands a copy to the page cache to a thread of the kernel; this one has just checked the
   // bytes, and has them in its processor's cache.
   const bool copying = d == direction::write && !direct;

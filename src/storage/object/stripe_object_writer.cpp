@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cerrno>
 #include <cstring>
 
 #include "storage/base/whole_transfer.hpp"
@@ -169,7 +170,11 @@ object_error stripe_object_writer::resolve() {
 // Looks at a chunk: `e` becomes {sum, sum} if the data are the old ones or `intended`, {0, 0} if a
 // first write left nothing that counts, and stays if the chunk is torn.
 int stripe_object_writer::settle(std::uint64_t place, checksum_entry& e, std::uint32_t intended) {
-  if (const int failed = read_whole(s_.data(), w_.spare(), chunk_size, place * chunk_size)) return failed;
+  const auto look = [&] { return read_whole(s_.data(), w_.spare(), chunk_size, place * chunk_size); };
+  const bool direct = s_.direct();
+  int failed = look();
+  if (failed == EINVAL && direct && s_.give_up_direct() == 0) failed = look();
+  if (failed != 0) return failed;
   const std::uint32_t sum = chunk_sum(w_.spare());
   if (sum == intended || sum == e.current)
     e = {sum, sum};
