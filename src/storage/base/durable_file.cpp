@@ -9,6 +9,7 @@
 
 #include "oocarray/error.hpp"
 #include "storage/base/file_descriptor.hpp"
+#include "storage/base/whole_transfer.hpp"
 
 namespace ooc::storage {
 
@@ -45,8 +46,9 @@ void sync_folder(const std::filesystem::path& folder) {
 void write_durably(const std::filesystem::path& file, const std::string& text) {
   const file_descriptor fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!fd) fail(errno, "'" + file.string() + "' cannot be made");
-  if (::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) || ::fsync(fd.get()) != 0)
-    fail(errno, "'" + file.string() + "' cannot be written");
+  int error = write_whole(fd.get(), text.data(), text.size(), 0);
+  if (error == 0 && ::fsync(fd.get()) != 0) error = errno;
+  if (error != 0) fail(error, "'" + file.string() + "' cannot be written");
 }
 
 }  // namespace ooc::storage

@@ -51,8 +51,10 @@ failure commit_operations::trim(operation& op, chunk_range chunks) {
       while (c + n < chunks.end && is_free(c + n) && other(c + n) == other(c) + n) ++n;
       constexpr int punch = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
       const auto at = static_cast<off_t>(other(c) * chunk_size), bytes = static_cast<off_t>(n * chunk_size);
-      if (::fallocate(op.target->data(), punch, at, bytes) != 0)
-        return failed(op, errno, "giving back what the commit before had");
+      do {
+        e = ::fallocate(op.target->data(), punch, at, bytes) == 0 ? 0 : errno;
+      } while (e == EINTR);
+      if (e != 0) return failed(op, e, "giving back what the commit before had");
     }
     c += n;
   }

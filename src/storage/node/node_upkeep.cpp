@@ -24,7 +24,7 @@ int chunks_on_disk(stripe_object& s, std::uint64_t& chunks) {
   struct stat data {};
   if (::fstat(s.data(), &data) != 0) return errno;
   checksum_header h;
-  if (const int e = s.sums().read_header(h)) return e;
+  if (const int e = s.read_header(h)) return e;
   chunks = std::max(in_chunks(static_cast<std::uint64_t>(data.st_size)), h.chunks);
   if (s.sides() && chunks != 0) chunks = chunk_at(chunks - 1) + 1;
   return 0;
