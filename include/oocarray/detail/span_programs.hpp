@@ -1,7 +1,8 @@
 // The programs that elementwise algorithms run on spans; see algorithm/elementwise.hpp and span_engine.hpp.
 //
 // Loops are over plain pointers and contiguous, so that they vectorise where the program's function
-// does.
+// does.  Compilers are not told that iterations are independent: what the function writes elsewhere need not be.
+// They vectorise loops over one pointer, and over several where these turn out to lead to different places.
 #pragma once
 
 #include <algorithm>
@@ -19,12 +20,6 @@
 #include <vector>
 
 #include "oocarray/detail/span_engine.hpp"
-
-#if defined(__GNUC__) && !defined(__clang__)
-#define OOC_INDEPENDENT_ITERATIONS _Pragma("GCC ivdep")
-#else
-#define OOC_INDEPENDENT_ITERATIONS
-#endif
 
 namespace ooc::detail {
 
@@ -66,7 +61,6 @@ class for_each_program final : public span_program {
   template <std::size_t... K>
   void run(std::byte* const* p, std::size_t count, const indices_of_element<N>& at, std::index_sequence<K...>) {
     const std::tuple<T*...> x{reinterpret_cast<T*>(p[K])...};
-    OOC_INDEPENDENT_ITERATIONS
     for (std::size_t i = 0; i < count; ++i) call_at<N>(f_, at, i, std::get<K>(x)[i]...);
   }
 
@@ -84,11 +78,32 @@ class transform_program final : public span_program {
 
  private:
   template <std::size_t... K>
-  void run(std::byte* const* p, std::size_t count, const indices_of_element<N>& at, std::index_sequence<K...>) {
-    [[maybe_unused]] const std::tuple<const T*...> x{reinterpret_cast<const T*>(p[K])...};
+  void run(std::byte* const* p, std::size_t count, const indices_of_element<N>& at, std::index_sequence<K...> all) {
+    const std::tuple<const T*...> x{reinterpret_cast<const T*>(p[K])...};
     Out* const out = reinterpret_cast<Out*>(p[sizeof...(T)]);
-    OOC_INDEPENDENT_ITERATIONS
-    for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<Out>(call_at<N>(f_, at, i, std::get<K>(x)[i]...));
+    if (!(run_in_place<K>(x, out, count, at, all) || ...)) run_from<sizeof...(T)>(x, out, count, at, all);
+  }
+  /// False where the output is not input number `Same`.
+  template <std::size_t Same, std::size_t... K>
+  bool run_in_place(const std::tuple<const T*...>& x, Out* out, std::size_t count, const indices_of_element<N>& at,
+                    std::index_sequence<K...> all) {
+    if constexpr (std::is_same_v<std::tuple_element_t<Same, std::tuple<T...>>, Out>)
+      if (std::get<Same>(x) == out) return run_from<Same>(x, out, count, at, all), true;
+    return false;
+  }
+  /// Input number `Same` is read through the pointer to the output.
+  template <std::size_t Same, std::size_t... K>
+  void run_from([[maybe_unused]] const std::tuple<const T*...>& x, Out* out, std::size_t count,
+                const indices_of_element<N>& at, std::index_sequence<K...>) {
+    for (std::size_t i = 0; i < count; ++i)
+      out[i] = static_cast<Out>(call_at<N>(f_, at, i, input<K == Same, K>(x, out)[i]...));
+  }
+  template <bool IsOutput, std::size_t K>
+  static const auto* input([[maybe_unused]] const std::tuple<const T*...>& x, [[maybe_unused]] const Out* out) {
+    if constexpr (IsOutput)
+      return out;
+    else
+      return std::get<K>(x);
   }
 
   F& f_;
@@ -239,7 +254,6 @@ class scan_program final : public span_program {
     done_.notify_all();
     if (!before) return;
     if (Exclusive) y[0] = head ? op_(*before, *head) : *before;
-    OOC_INDEPENDENT_ITERATIONS
     for (std::size_t i = Exclusive; i < count; ++i) y[i] = op_(*before, y[i]);
   }
   void stop() noexcept override {
@@ -294,5 +308,3 @@ void add_values(std::vector<Value>& to, const std::vector<std::byte>& b, const V
 }
 
 }  // namespace ooc::detail
-
-#undef OOC_INDEPENDENT_ITERATIONS

@@ -203,10 +203,6 @@ class stencil_program final : public sweep_program {
 
   void compute(const sweep_piece& given) override {
     const sweep_piece p = given;  // whose address nobody else has: the loop need not read it again
-                                  // Slabs of two levels never overlap.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC ivdep
-#endif
     for (std::size_t i = 0; i < p.count; ++i) {
       slab_to_compute<N, T...> out(p, i);
       if constexpr (has_values) {
