@@ -57,7 +57,8 @@ class process_group {
 
   /// Runs `f` on this rank and returns what each rank's returned, by rank; returns when every rank
   /// has run its own.  Where it threw on any rank, throws the same on all: what the lowest rank
-  /// threw, which what() names.  Instead of what is no std::exception, io_error.
+  /// threw, which what() names.  Instead of what is no std::exception, io_error.  A result that all_gather() does not
+  /// carry is a usage_error on all.
   std::vector<bytes> together(std::string_view call, const std::function<bytes()>& f);
 };
 

@@ -10,6 +10,7 @@
 
 #include "mpi/ranks.hpp"
 #include "oocarray/error.hpp"
+#include "storage/collective/together.hpp"
 #include "support/random_seed.hpp"
 #include "support/soon.hpp"
 #include "support/temporary_folder.hpp"
@@ -83,6 +84,28 @@ TEST_CASE("an exception on one rank is the same exception on all") {
   CHECK_THROWS_WITH(fails(std::runtime_error("else"))(), Catch::Contains("else"));
   const auto own = [&] { return bytes(static_cast<std::size_t>(group->rank())); };
   CHECK(group->together("test", own).back().size() == static_cast<std::size_t>(group->size()) - 1);
+}
+
+TEST_CASE("a result that no message carries is an error on all ranks, and not an empty one") {
+  const auto group = all_ranks();
+  const int last = group->size() - 1;
+  constexpr std::size_t most = 10'000;
+  const auto tell = [&](std::size_t length) {
+    return storage::together(
+        *group, "sums of 'a'", [&] { return some_bytes(group->rank() == last ? length : 1, last); }, most);
+  };
+  CHECK(tell(most).back() == some_bytes(most, last));
+  try {
+    tell(most + 1);
+    FAIL("nothing was thrown");
+  } catch (const usage_error& e) {
+    CHECK(e.code() == errc::invalid_request);
+    CHECK_THAT(e.what(), Catch::Contains("10001 bytes") && Catch::Contains("10000"));
+    if (last != 0) CHECK_THAT(e.what(), Catch::Contains("rank " + std::to_string(last)));
+  }
+  CHECK(tell(0).back().empty());
+  // protobuf writes messages of up to 2^31 - 1 bytes.
+  STATIC_REQUIRE(storage::most_told < (std::size_t{1} << 31) - 100);
 }
 
 TEST_CASE("ranks that call different things are told who called what, and may go on") {

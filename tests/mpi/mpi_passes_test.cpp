@@ -259,6 +259,28 @@ TEST_CASE("ranks multiply a sparse matrix and vectors as one process does") {
   }
 }
 
+TEST_CASE("ranks pass on the vectors of a sparse product in parts, whatever their length") {
+  const auto group = all_ranks();
+  const store st = common_store();
+  runtime rt(memory(st.core()->staging_bytes() + 8_MiB));
+  // Each rank has a little more of them than it passes on at a time.
+  const auto ranks = static_cast<std::size_t>(group->size());
+  const std::size_t n = ranks * (detail::passed_on_at_a_time(group->size()) / sizeof(double) + 1001);
+  const array_options<int> o{.replace = true, .group = group};
+  ooc_array<double, 1> values{rt, st, "passes/values", create, {n}, {.replace = true, .group = group}};
+  ooc_array<int, 1> columns{rt, st, "passes/columns", create, {n}, o}, rows{rt, st, "passes/rows", create, {n + 1}, o};
+  generate(values, [](std::size_t k) { return static_cast<double>(k % 1009); });
+  generate(columns, [](std::size_t k) { return static_cast<int>(k % 3); });
+  generate(rows, [](std::size_t i) { return static_cast<int>(i); });
+  const std::vector<double> x{1, 10, 100};
+  std::vector<double> y(n, 7);
+  multiply(sparse_matrix{values, columns, rows}, x, y);
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < n; ++i) wrong += y[i] != static_cast<double>(i % 1009) * x[i % 3];
+  CHECK(wrong == 0);
+  group->barrier("all have multiplied");
+}
+
 TEST_CASE("what one rank cancels or throws comes out of the pass on all") {
   const auto group = all_ranks();
   runtime rt(memory(common_store().core()->staging_bytes() + 1_MiB));

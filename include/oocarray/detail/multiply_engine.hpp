@@ -5,6 +5,7 @@
 // that do not overlap.
 #pragma once
 
+#include <algorithm>
 #include <complex>
 #include <cstddef>
 #include <cstdint>
@@ -64,6 +65,13 @@ struct matrix_operand {
   std::size_t rows = 0;
   std::size_t columns = 0;
 };
+
+/// Bytes of a product in memory that each of so many ranks passes on to all at a time: 64 MiB of all ranks, which each
+/// of them takes beside the product, as one operation carries less than 2 GiB.
+inline std::size_t passed_on_at_a_time(int ranks) {
+  constexpr std::size_t of_all = 64 << 20, most = 4 << 20;
+  return std::clamp<std::size_t>(of_all / static_cast<std::size_t>(ranks), 1, most);
+}
 
 /// `a` is an array.
 multiply_statistics run_multiply(const matrix_operand& a, const matrix_operand& b, const matrix_operand& c,

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "oocarray/detail/multiply_engine.hpp"
 #include "oocarray/detail/span_engine.hpp"
 #include "oocarray/detail/span_programs.hpp"
 #include "oocarray/error.hpp"
@@ -202,19 +203,33 @@ pass_statistics run_sparse_product(const sparse_arrays& a, const Row* first_row,
       std::vector<T> mine;
       if (!rows.empty()) mine.assign(&y[rows[0] * vectors], &y[rows[0] * vectors] + (rows[1] + 1 - rows[0]) * vectors);
       const auto rows_of_ranks = run.gathered(bytes_of_values(rows));
-      const auto sums_of_ranks = run.gathered(bytes_of_values(mine));
-      std::fill(y.begin(), y.end(), T{});
-      std::size_t before = 0;
-      for (std::size_t rank = 0; rank < rows_of_ranks.size(); ++rank) {
+      std::vector<std::span<T>> sums_of_ranks;  // in y
+      std::size_t before = 0, longest = 0;
+      for (const auto& told : rows_of_ranks) {
         std::vector<std::size_t> of_rank;
-        std::vector<T> sums;
-        add_values(of_rank, rows_of_ranks[rank], std::size_t{});
-        add_values(sums, sums_of_ranks[rank], T{});
+        add_values(of_rank, told, std::size_t{});
+        sums_of_ranks.emplace_back();
         if (of_rank.empty()) continue;
         if (of_rank[0] != before) program.refuse_row(of_rank[0]);
         before = of_rank[1];
-        T* const to = &y[of_rank[0] * vectors];
-        std::transform(sums.begin(), sums.end(), to, to, std::plus<>());
+        sums_of_ranks.back() = y.subspan(of_rank[0] * vectors, (of_rank[1] + 1 - of_rank[0]) * vectors);
+        longest = std::max(longest, sums_of_ranks.back().size());
+      }
+      std::fill(y.begin(), y.end(), T{});
+      const std::size_t most = std::max<std::size_t>(passed_on_at_a_time(run.ranks()) / sizeof(T), 1);
+      for (std::size_t at = 0; at < longest; at += most) {
+        const auto part = [&](const auto& all) {
+          const std::size_t first = std::min(at, all.size());
+          return std::span(all).subspan(first, std::min(most, all.size() - first));
+        };
+        const std::span<const T> told = part(mine);
+        const auto told_by_ranks = run.gathered(bytes_of_values(std::vector<T>(told.begin(), told.end())));
+        for (std::size_t rank = 0; rank < told_by_ranks.size(); ++rank) {
+          std::vector<T> sums;
+          add_values(sums, told_by_ranks[rank], T{});
+          const std::span<T> to = part(sums_of_ranks[rank]);
+          std::transform(sums.begin(), sums.end(), to.begin(), to.begin(), std::plus<>());
+        }
       }
     }
   }

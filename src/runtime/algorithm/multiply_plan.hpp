@@ -1,7 +1,6 @@
 // How a product of matrices divides the memory that it has; arithmetic without I/O, in elements.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -37,12 +36,5 @@ struct multiply_plan {
 multiply_plan plan_multiply(const multiply_facts& f, std::uint64_t memory_bytes);
 /// The least memory in which any plan fits.
 std::uint64_t least_multiply_memory(const multiply_facts& f);
-
-/// Bytes of a product in memory that each of so many ranks passes on to all at a time: 64 MiB of all ranks, which each
-/// of them takes beside the product, as one operation carries less than 2 GiB.
-inline std::size_t passed_on_at_a_time(int ranks) {
-  constexpr std::size_t of_all = 64 << 20, most = 4 << 20;
-  return std::clamp<std::size_t>(of_all / static_cast<std::size_t>(ranks), 1, most);
-}
 
 }  // namespace ooc::detail

@@ -9,19 +9,25 @@
 #include <string>
 
 #include "oocarray/error.hpp"
+#include "storage/collective/together.hpp"
 #include "storage/wire/metadata_messages.hpp"
 #include "storage/wire/ranks.pb.h"
 
-namespace ooc {
+namespace ooc::storage {
 namespace {
 
+using bytes = process_group::bytes;
 using wire::pb::RankOutcome;
 
 /// The result of f, or the exception that it threw.
-std::string outcome_of(const std::function<process_group::bytes()>& f) {
+std::string outcome_of(const std::function<bytes()>& f, std::size_t most) {
   RankOutcome m;
   try {
-    const process_group::bytes result = f();
+    const bytes result = f();
+    if (result.size() > most)  // protobuf would make it an empty message, which is one of an empty result
+      throw usage_error(errc::invalid_request, "a rank has " + std::to_string(result.size()) +
+                                                   " bytes to tell the others at once, and can tell them " +
+                                                   std::to_string(most));
     m.set_result(result.data(), result.size());
   } catch (const std::exception& e) {
     wire::write_failure(e, *m.mutable_failure());
@@ -48,19 +54,28 @@ std::string outcome_of(const std::function<process_group::bytes()>& f) {
 
 }  // namespace
 
-std::vector<process_group::bytes> process_group::together(std::string_view call, const std::function<bytes()>& f) {
-  const std::string mine = outcome_of(f);
+std::vector<bytes> together(process_group& group, std::string_view call, const std::function<bytes()>& f,
+                            std::size_t most) {
+  const std::string mine = outcome_of(f, most);
   std::vector<bytes> results;
-  for (const bytes& outcome : all_gather(call, std::as_bytes(std::span(mine)))) {
+  for (const bytes& outcome : group.all_gather(call, std::as_bytes(std::span(mine)))) {
     const std::string who = "rank " + std::to_string(results.size()) + ": ";
     RankOutcome m;
     if (!m.ParseFromArray(outcome.data(), static_cast<int>(outcome.size())))
       throw integrity_error(errc::corrupt, who + "a message between ranks cannot be read");
-    if (m.has_failure()) rethrow(m, size() == 1 ? "" : who);
+    if (m.has_failure()) rethrow(m, group.size() == 1 ? "" : who);
     const auto result = std::as_bytes(std::span(m.result()));
     results.emplace_back(result.begin(), result.end());
   }
   return results;
+}
+
+}  // namespace ooc::storage
+
+namespace ooc {
+
+std::vector<process_group::bytes> process_group::together(std::string_view call, const std::function<bytes()>& f) {
+  return storage::together(*this, call, f);
 }
 
 }  // namespace ooc
