@@ -296,6 +296,38 @@ TEST_CASE("what one rank cancels or throws comes out of the pass on all") {
       Catch::Contains("too hot"));
 }
 
+TEST_CASE("what an operation throws on one rank where sums are put together comes out of the pass on all") {
+  const auto group = all_ranks(std::chrono::seconds(10));
+  if (group->size() == 1) return;
+  const auto ranks = static_cast<std::size_t>(group->size());
+  const bool last = group->rank() + 1 == group->size();
+  runtime rt(memory(common_store().core()->staging_bytes() + 4_MiB));
+  // All elements are 1, so as large as that are only sums of pieces or of ranks' parts.
+  const auto added = [last](std::int64_t large) {
+    return [last, large](std::int64_t x, std::int64_t y) {
+      return last && y >= large ? throw std::runtime_error("the sum is too large") : x + y;
+    };
+  };
+  const array_options<std::int64_t> o{.block = 4_KiB, .replace = true, .group = group};
+  const auto text = Catch::Contains("rank " + std::to_string(ranks - 1) + ": the sum is too large");
+  {
+    constexpr std::size_t part = 2 * detail::elements_of_piece;
+    ooc_array<std::int64_t, 1> a{rt, common_store(), "passes/sums", create, {ranks * part}, o};
+    ooc_array<std::int64_t, 1> b{rt, common_store(), "passes/scan", create, {ranks * part}, o};
+    fill(a, 1);
+    const auto too_large = added(detail::elements_of_piece);
+    CHECK_THROWS_WITH(ooc::reduce(a, std::int64_t{0}, too_large, {.mark = false}), text);
+    CHECK_THROWS_WITH(ooc::inclusive_scan(a, b, too_large, {.mark = false}), text);
+    CHECK_THROWS_WITH(ooc::inclusive_scan(a, b, too_large, {.mark = false, .reproducible = true}), text);
+  }
+  constexpr std::size_t part = 1024;  // one piece
+  ooc_array<std::int64_t, 1> a{rt, common_store(), "passes/sums", create, {ranks * part}, o};
+  ooc_array<std::int64_t, 1> b{rt, common_store(), "passes/scan", create, {ranks * part}, o};
+  fill(a, 1);
+  CHECK_THROWS_WITH(ooc::inclusive_scan(a, b, added(part), {.mark = false}), text);
+  CHECK_THROWS_WITH(ooc::exclusive_scan(a, b, 0, added(part), {.mark = false}), text);
+}
+
 TEST_CASE("ranks transform a vector as one process does") {
   using complex = std::complex<double>;
   const auto group = all_ranks();

@@ -181,3 +181,19 @@ TEST_CASE("what a kernel throws on one rank comes out of the sweep on all") {
   });
   CHECK_THROWS_WITH(sweep(a, 4, st), Catch::Contains("too hot"));
 }
+
+TEST_CASE("what the callback throws on one rank comes out of the sweep on all, and one rank ends it for all") {
+  const auto group = all_ranks(std::chrono::seconds(10));
+  runtime rt(memory(common_store().core()->staging_bytes() + 1_MiB));
+  const array_options<double> o{.block = 4_KiB, .replace = true, .group = group};
+  ooc_array<double, 2> a{rt, common_store(), "sweep/told", create, {200, 64}, o};
+  const bool last = group->rank() + 1 == group->size();
+  const auto halved = stencil({1, 1}, [](auto& out, const auto& in) {
+    for (auto j = out.lower(1); j < out.upper(1); ++j) out[j] = in[0][j] / 2;
+  });
+  const auto full = halved.after(1, [last](std::size_t step) {
+    if (last && step == 2) throw std::runtime_error("no room for the picture");
+  });
+  CHECK_THROWS_WITH(sweep(a, 4, full, {.mark = false}), Catch::Contains("no room for the picture"));
+  CHECK(sweep(a, 6, halved.after(2, [last](std::size_t step) { return !last || step < 4; })).steps == 4);
+}

@@ -156,8 +156,10 @@ pass_result<Value> reduce_spans(span_request r, std::size_t elements, Value init
   run.pass(program);
   std::vector<Value> mine = program.values();
   if (run.ranks() > 1) {
-    if (!reproducible && mine.size() > 1) mine = {fold_pieces(mine.data(), mine.size(), op)};
-    const auto told = run.gathered(bytes_of_values(mine));
+    const auto told = run.gathered([&] {
+      if (!reproducible && mine.size() > 1) mine = {fold_pieces(mine.data(), mine.size(), op)};
+      return bytes_of_values(mine);
+    });
     mine.clear();
     for (const auto& of_rank : told) add_values(mine, of_rank, init);
   }
@@ -183,29 +185,32 @@ struct same_value {
   }
 };
 
-/// `first` and then the parts of the ranks before this one, summed up by `op`.
+/// Sums up `first` and then the parts of the ranks before this one by `op`, when it is called: in a pass, where what
+/// `op` throws comes out on all ranks.
 template <class T, class U, class Op>
-scanned_before<U> parts_before(span_run& run, const std::optional<U>& first, Op& op) {
+std::function<scanned_before<U>()> parts_before(span_run& run, const std::optional<U>& first, Op& op) {
   same_value f;
   reduce_program<0, U, Op, same_value, T> sums(op, f);
   run.pass(sums);
-  std::vector<U> mine = sums.values();
-  if (mine.size() > 1) mine = {fold_pieces(mine.data(), mine.size(), op)};
-  const auto told = run.gathered(bytes_of_values(mine));
-  scanned_before<U> before{first, {}};
-  for (int rank = 0; rank < run.rank(); ++rank) {
-    std::vector<U> sum;
-    add_values(sum, told[static_cast<std::size_t>(rank)], U{});
-    for (const U& s : sum) before.pieces = before.pieces ? op(*before.pieces, s) : s;
-  }
-  return before;
+  auto told = run.gathered([&] {
+    std::vector<U> mine = sums.values();
+    if (mine.size() > 1) mine = {fold_pieces(mine.data(), mine.size(), op)};
+    return bytes_of_values(mine);
+  });
+  std::vector<U> of_ranks;
+  for (int rank = 0; rank < run.rank(); ++rank) add_values(of_ranks, told[static_cast<std::size_t>(rank)], U{});
+  return [first, of_ranks, &op] {
+    scanned_before<U> before{first, {}};
+    for (const U& sum : of_ranks) before.pieces = before.pieces ? op(*before.pieces, sum) : sum;
+    return before;
+  };
 }
 
 /// The same from pieces that end where they would on one rank.  A piece that the ranks' parts cut is summed up
 /// from its beginning by each of them.
 template <class T, class U, std::size_t N, class Op>
-scanned_before<U> pieces_before(span_run& run, const ooc_array<T, N>& a, ooc_array<U, N>& b,
-                                const std::optional<U>& begin, Op& op) {
+std::function<scanned_before<U>()> pieces_before(span_run& run, const ooc_array<T, N>& a, ooc_array<U, N>& b,
+                                                 const std::optional<U>& begin, Op& op) {
   const std::size_t row = b.size() / std::max<std::size_t>(b.extent(0), 1);
   const std::size_t first = b.local_box().lower[0] * row, last = b.local_box().upper[0] * row;
   const std::size_t cut = first % elements_of_piece;
@@ -217,19 +222,24 @@ scanned_before<U> pieces_before(span_run& run, const ooc_array<T, N>& a, ooc_arr
   run.pass(sums);
   // To whom looks for conflicts, this ends the reads of what other ranks will write.
   if (&a.core() == &b.core()) b.core().ranks().sync_halo(0);
-  std::vector<U> mine = sums.values();
   const bool ends_in_piece = last % elements_of_piece != 0 && last != b.size();
-  if (ends_in_piece && !mine.empty()) mine.pop_back();
+  const auto told = run.gathered([&] {
+    std::vector<U> mine = sums.values();
+    if (ends_in_piece && !mine.empty()) mine.pop_back();
+    return bytes_of_values(mine);
+  });
   std::vector<U> all;
-  for (const auto& of_rank : run.gathered(bytes_of_values(mine))) add_values(all, of_rank, U{});
-  scanned_before<U> before{begin, sums.head()};
-  for (std::size_t p = 0; p < first / elements_of_piece; ++p)
-    before.pieces = before.pieces ? op(*before.pieces, all[p]) : all[p];
-  return before;
+  for (const auto& of_rank : told) add_values(all, of_rank, U{});
+  all.resize(first / elements_of_piece);
+  return [begin, head = sums.head(), all, &op] {
+    scanned_before<U> before{begin, head};
+    for (const U& sum : all) before.pieces = before.pieces ? op(*before.pieces, sum) : sum;
+    return before;
+  };
 }
 
 /// From the first array of the request, of T, into the second, of U, which may be the first.  `first`: what comes
-/// before all, of an exclusive scan.  `before` says, on several ranks, what comes before the part of this one.
+/// before all, of an exclusive scan.  `before` finds out, on several ranks, what comes before the part of this one.
 template <bool Exclusive, class T, class U, class Op, class Before>
 pass_statistics scan_spans(span_request r, const std::optional<U>& first, Op& op, Before before) {
   r.rule = piece_rule::fixed;
@@ -237,7 +247,9 @@ pass_statistics scan_spans(span_request r, const std::optional<U>& first, Op& op
   span_run run(r);
   run.begin(run.ranks() > 1 ? 2 : 1);
   const bool sums = run.ranks() > 1 && !r.options.plan;
-  scan_program<Exclusive, Op, T, U> scan(op, sums ? before(run) : scanned_before<U>{first, {}});
+  std::function<scanned_before<U>()> known = [&] { return scanned_before<U>{first, {}}; };
+  if (sums) known = before(run);
+  scan_program<Exclusive, Op, T, U> scan(op, std::move(known));
   run.pass(scan);
   return run.finish();
 }
@@ -318,7 +330,7 @@ pass_result<histogram_counts> count_spans(span_request r, std::size_t bins, F& f
   run.pass(program);
   std::vector<std::uint64_t> all = program.counts();
   if (run.ranks() > 1) {
-    const auto told = run.gathered(bytes_of_values(all));
+    const auto told = run.gathered([&] { return bytes_of_values(all); });
     all.assign(bins + 1, 0);
     for (const auto& of_rank : told) {
       std::vector<std::uint64_t> counts;

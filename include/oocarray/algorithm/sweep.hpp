@@ -151,7 +151,7 @@ class stencil_of {
         period, callback,   coefficients, completes_parts, former};
   }
   /// f(step, value), or f(step) without reduce(), is called after every m steps and after the last; on
-  /// ranks by all of them.  It may return false, on all ranks alike, to end the sweep there.  It must
+  /// ranks by all of them.  It may return false to end the sweep there; on ranks it is enough that one does.  It must
   /// not touch the arrays, for other threads of the sweep wait, but other ranks may not.
   template <class F>
   auto after(std::size_t m, F f) const {

@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -77,8 +78,8 @@ class span_run {
   void begin(unsigned passes = 1);
   /// An exception of one rank is thrown on all ranks.
   void pass(span_program& program);
-  /// The bytes that each rank passes, by rank.
-  std::vector<std::vector<std::byte>> gathered(const std::vector<std::byte>& mine);
+  /// The bytes that `mine` returns on each rank, by rank.  An exception of one rank is thrown on all ranks.
+  std::vector<std::vector<std::byte>> gathered(const std::function<std::vector<std::byte>()>& mine);
   int rank() const noexcept;
   int ranks() const noexcept;
   /// Durable where that was asked for.

@@ -229,8 +229,13 @@ class scan_program final : public span_program {
   static constexpr std::size_t stopped = std::numeric_limits<std::size_t>::max();
 
  public:
-  scan_program(Op& op, scanned_before<Out> before)
-      : op_(op), head_(std::move(before.head)), carry_(std::move(before.pieces)) {}
+  /// `before`: called once all is known of what lies before this rank's part.
+  scan_program(Op& op, std::function<scanned_before<Out>()> before) : op_(op), before_(std::move(before)) {}
+  void begin(std::size_t) override {
+    scanned_before<Out> before = before_();
+    head_ = std::move(before.head);
+    carry_ = std::move(before.pieces);
+  }
   void run(std::size_t piece, unsigned, std::byte* const* p, std::size_t count, const std::size_t*) override {
     const T* const x = reinterpret_cast<const T*>(p[0]);
     Out* const y = reinterpret_cast<Out*>(p[1]);
@@ -263,7 +268,8 @@ class scan_program final : public span_program {
 
  private:
   Op& op_;
-  const std::optional<Out> head_;
+  const std::function<scanned_before<Out>()> before_;
+  std::optional<Out> head_;
   std::optional<Out> carry_;          ///< of whoever has piece number done_
   std::atomic<std::size_t> done_{0};  ///< pieces whose sum is in carry_
 };

@@ -202,7 +202,7 @@ pass_statistics run_sparse_product(const sparse_arrays& a, const Row* first_row,
       const std::vector<std::size_t> rows = program.rows();
       std::vector<T> mine;
       if (!rows.empty()) mine.assign(&y[rows[0] * vectors], &y[rows[0] * vectors] + (rows[1] + 1 - rows[0]) * vectors);
-      const auto rows_of_ranks = run.gathered(bytes_of_values(rows));
+      const auto rows_of_ranks = run.gathered([&] { return bytes_of_values(rows); });
       std::vector<std::span<T>> sums_of_ranks;  // in y
       std::size_t before = 0, longest = 0;
       for (const auto& told : rows_of_ranks) {
@@ -223,7 +223,8 @@ pass_statistics run_sparse_product(const sparse_arrays& a, const Row* first_row,
           return std::span(all).subspan(first, std::min(most, all.size() - first));
         };
         const std::span<const T> told = part(mine);
-        const auto told_by_ranks = run.gathered(bytes_of_values(std::vector<T>(told.begin(), told.end())));
+        const auto told_by_ranks =
+            run.gathered([&] { return bytes_of_values(std::vector<T>(told.begin(), told.end())); });
         for (std::size_t rank = 0; rank < told_by_ranks.size(); ++rank) {
           std::vector<T> sums;
           add_values(sums, told_by_ranks[rank], T{});

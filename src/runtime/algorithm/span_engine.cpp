@@ -210,8 +210,8 @@ void span_run::pass(span_program& program) {
   --s.passes_left;
 }
 
-std::vector<std::vector<std::byte>> span_run::gathered(const std::vector<std::byte>& mine) {
-  return state_->call.together([&] { return mine; });
+std::vector<std::vector<std::byte>> span_run::gathered(const std::function<std::vector<std::byte>()>& mine) {
+  return state_->call.together(mine);
 }
 
 pass_statistics span_run::finish() {

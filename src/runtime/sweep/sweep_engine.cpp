@@ -95,7 +95,7 @@ class sweep_run {
       one_pass();
       done_.steps += plan_.levels;
       ++done_.passes;
-      if (done_.steps == stop && (request_.every != 0 || stop == request_.steps)) go_on = program_.report(stop);
+      if (done_.steps == stop && (request_.every != 0 || stop == request_.steps)) go_on = report(stop);
       commit_pass(!go_on || done_.steps == request_.steps);
     }
     cuts_.reset();  // drops the blocks of what was written past them
@@ -334,6 +334,13 @@ class sweep_run {
     }
   }
 
+  /// False: the callback of a rank says that this is enough.
+  bool report(std::size_t step) {
+    const auto told =
+        call_.together([&] { return process_group::bytes{program_.report(step) ? std::byte{1} : std::byte{0}}; });
+    return std::all_of(told.begin(), told.end(), [](const auto& go_on) { return go_on.front() != std::byte{0}; });
+  }
+
   void commit_pass(bool last) {
     const std::size_t every = request_.options.commit_every;
     if (every == 0 || (!last && done_.passes % every != 0)) return;
@@ -367,9 +374,9 @@ class sweep_run {
     if (ranks_ > 1)
       for (const sweep_field& f : request_.fields)
         if (!first || f.from == f.to) f.to->ranks().sync_halo(0);
-    if (plan_.reported) program_.begin_values(front.slots(), ranks_ > 1 && geometry_.rank() > 1);
     const auto values = call_.together([&] {
       try {
+        if (plan_.reported) program_.begin_values(front.slots(), ranks_ > 1 && geometry_.rank() > 1);
         if (works) front.run(progress_of_pass());
       } catch (...) {  // what was to be written whole is not
         for (const sweep_field& f : request_.fields) f.to->clear_overwrite();
