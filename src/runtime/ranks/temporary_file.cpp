@@ -6,6 +6,8 @@
 #include "runtime/ranks/shared_array.hpp"
 #include "storage/base/packed.hpp"
 #include "storage/collective/rank_messages.hpp"
+#include "storage/service/under_name.hpp"
+#include "storage/service/unpublished_file.hpp"
 
 namespace ooc::detail {
 
@@ -28,17 +30,18 @@ temporary_file::~temporary_file() {
 }
 
 void temporary_file::make(array_core& beside, std::uint64_t bytes, const std::string& purpose) {
-  const std::string path = beside.current_path() + "." + purpose;  // its folder may have been renamed
+  const std::string path = beside.current_path();  // its folder may have been renamed
+  const std::string told = path + "." + purpose, passing = storage::passing_path(path);
   storage::new_file f;
   f.size = bytes;
   f.striping = beside.facts().stripes;
   f.mode = 0600;
   try {
-    file_ = store_->make(path, f);
+    storage::under_name(passing, told, [&] { file_ = store_->make(passing, f); });
     made_ = true;
   } catch (const error& e) {
     throw_if({e.code(),
-              "a temporary file of " + std::to_string(bytes) + " bytes, '" + path + "', cannot be made: " + e.what()});
+              "a temporary file of " + std::to_string(bytes) + " bytes, '" + told + "', cannot be made: " + e.what()});
   }
 }
 

@@ -1,9 +1,9 @@
 // Room in the store of an array for as long as an algorithm runs.
 //
-// The space is reserved when the file is made.  It has no name that others see, and goes with this object, or after
-// the death of the process when the store is opened again.  For an array of a group one file is made for all ranks:
-// making it is collective, what one rank throws, all throw, and it goes with the object of rank 0, which must outlive
-// the transfers of the others.
+// The space is reserved when the file is made.  It has a passing name, under which nobody sees it, in the array's
+// folder, and goes with this object, or after the death of the process when the store is opened again.  For an array of
+// a group one file is made for all ranks: making it is collective, what one rank throws, all throw, and it goes with
+// the object of rank 0, which must outlive the transfers of the others.
 //
 // Owner: the algorithm; the array outlives it.  Threads: file() by any.
 #pragma once
@@ -19,7 +19,7 @@ namespace ooc::detail {
 
 class temporary_file {
  public:
-  /// `purpose`: for messages, "sort".  Throws io_error: ENOSPC.
+  /// `purpose`: for messages, which call it '<path of the array>.sort'.  Throws io_error: ENOSPC.
   temporary_file(array_core& beside, std::uint64_t bytes, const std::string& purpose);
   ~temporary_file();
   temporary_file(const temporary_file&) = delete;

@@ -14,7 +14,7 @@ namespace ooc::storage {
 std::string passing_path(const std::string& path) {
   std::random_device random;
   char text[40];
-  std::snprintf(text, sizeof text, ".ooc-cp-%08x%08x", random(), random());
+  std::snprintf(text, sizeof text, ".ooc-%08x%08x", random(), random());
   return path.substr(0, path.find_last_of('/') + 1) + text;  // npos + 1 == 0: in the root
 }
 

@@ -592,3 +592,19 @@ TEST_CASE("the flat order of an array in tiles is looked at and searched where i
   check(std::array<std::size_t, 2>{300, 70}, {16, 16});
   check(std::array<std::size_t, 3>{40, 33, 50}, {16, 8, 16});
 }
+
+TEST_CASE("a sort needs no name that another array has, or that would be too long") {
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(memory(nodes.staging() + 16 * 4_KiB + 200_KiB));
+  const auto name = GENERATE(std::string("keys"), std::string(255, 'k'));
+  constexpr std::size_t n = 100'000;  // 800 KB
+  const array_options<std::uint64_t> o{.block = 4_KiB, .replace = true};
+  ooc_array<std::uint64_t, 1> keys{rt, nodes.handle(), name, create, {n}, o};
+  ooc_array<std::uint64_t, 1> other{rt, nodes.handle(), "keys.sort", create, {n}, o};
+  for (std::size_t i = 0; i < n; ++i) keys[i] = other[i] = value_of<std::uint64_t>(i);
+  CHECK(sort(keys).temporary_bytes == n * sizeof(std::uint64_t));
+  CHECK(is_sorted(keys));
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < n; ++i) wrong += std::as_const(other)[i] != value_of<std::uint64_t>(i);
+  CHECK(wrong == 0);
+}
