@@ -296,6 +296,28 @@ TEST_CASE("what one rank cancels or throws comes out of the pass on all") {
       Catch::Contains("too hot"));
 }
 
+TEST_CASE("ranks reduce and scan truth values as one process does") {
+  const auto group = all_ranks();
+  runtime rt(memory(common_store().core()->staging_bytes() + 2_MiB));
+  constexpr std::size_t n = 300'000, at = 200'000;
+  ooc_array<double, 1> a{
+      rt, common_store(), "passes/a", create, {n}, {.block = 4_KiB, .replace = true, .group = group}};
+  ooc_array<bool, 1> b{rt, common_store(), "passes/b", create, {n}, {.block = 4_KiB, .replace = true, .group = group}};
+  generate(a, [](std::size_t i) { return i == at ? 1.0 : 0.0; });
+  const auto warm = [](double x) { return x > 0; };
+  for (const bool reproducible : {false, true}) {
+    const pass_options options{.reproducible = reproducible};
+    CHECK(transform_reduce(a, false, std::logical_or<>(), warm, options).value);
+    CHECK_FALSE(transform_reduce(a, true, std::logical_and<>(), warm, options).value);
+    ooc::inclusive_scan(a, b, std::logical_or<>(), options);
+    b.sync();
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < n; ++i) wrong += std::as_const(b)[i] != (i >= at);
+    CHECK(wrong == 0);
+    group->barrier("all have compared");
+  }
+}
+
 TEST_CASE("what an operation throws on one rank where sums are put together comes out of the pass on all") {
   const auto group = all_ranks(std::chrono::seconds(10));
   if (group->size() == 1) return;

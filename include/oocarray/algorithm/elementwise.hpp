@@ -154,14 +154,14 @@ pass_result<Value> reduce_spans(span_request r, std::size_t elements, Value init
   span_run run(r);
   run.begin();
   run.pass(program);
-  std::vector<Value> mine = program.values();
+  std::vector<held_value<Value>> mine = program.values();
   if (run.ranks() > 1) {
     const auto told = run.gathered([&] {
-      if (!reproducible && mine.size() > 1) mine = {fold_pieces(mine.data(), mine.size(), op)};
+      if (!reproducible && mine.size() > 1) mine.assign(1, {fold_pieces(mine.data(), mine.size(), op)});
       return bytes_of_values(mine);
     });
     mine.clear();
-    for (const auto& of_rank : told) add_values(mine, of_rank, init);
+    for (const auto& of_rank : told) add_values(mine, of_rank, {init});
   }
   pass_result<Value> result{run.finish(), init};
   if (!mine.empty()) result.value = op(init, fold_pieces(mine.data(), mine.size(), op));
@@ -193,15 +193,15 @@ std::function<scanned_before<U>()> parts_before(span_run& run, const std::option
   reduce_program<0, U, Op, same_value, T> sums(op, f);
   run.pass(sums);
   auto told = run.gathered([&] {
-    std::vector<U> mine = sums.values();
-    if (mine.size() > 1) mine = {fold_pieces(mine.data(), mine.size(), op)};
+    std::vector<held_value<U>> mine = sums.values();
+    if (mine.size() > 1) mine.assign(1, {fold_pieces(mine.data(), mine.size(), op)});
     return bytes_of_values(mine);
   });
-  std::vector<U> of_ranks;
-  for (int rank = 0; rank < run.rank(); ++rank) add_values(of_ranks, told[static_cast<std::size_t>(rank)], U{});
+  std::vector<held_value<U>> of_ranks;
+  for (int rank = 0; rank < run.rank(); ++rank) add_values(of_ranks, told[static_cast<std::size_t>(rank)], {});
   return [first, of_ranks, &op] {
     scanned_before<U> before{first, {}};
-    for (const U& sum : of_ranks) before.pieces = before.pieces ? op(*before.pieces, sum) : sum;
+    for (const auto& sum : of_ranks) before.pieces = before.pieces ? op(*before.pieces, sum.value) : sum.value;
     return before;
   };
 }
@@ -224,16 +224,16 @@ std::function<scanned_before<U>()> pieces_before(span_run& run, const ooc_array<
   if (&a.core() == &b.core()) b.core().ranks().sync_halo(0);
   const bool ends_in_piece = last % elements_of_piece != 0 && last != b.size();
   const auto told = run.gathered([&] {
-    std::vector<U> mine = sums.values();
+    std::vector<held_value<U>> mine = sums.values();
     if (ends_in_piece && !mine.empty()) mine.pop_back();
     return bytes_of_values(mine);
   });
-  std::vector<U> all;
-  for (const auto& of_rank : told) add_values(all, of_rank, U{});
+  std::vector<held_value<U>> all;
+  for (const auto& of_rank : told) add_values(all, of_rank, {});
   all.resize(first / elements_of_piece);
   return [begin, head = sums.head(), all, &op] {
     scanned_before<U> before{begin, head};
-    for (const U& sum : all) before.pieces = before.pieces ? op(*before.pieces, sum) : sum;
+    for (const auto& sum : all) before.pieces = before.pieces ? op(*before.pieces, sum.value) : sum.value;
     return before;
   };
 }

@@ -16,9 +16,11 @@
 #include <optional>
 #include <span>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "oocarray/detail/held_value.hpp"
 #include "oocarray/detail/span_engine.hpp"
 
 namespace ooc::detail {
@@ -131,8 +133,8 @@ Value reduce_run(std::size_t count, Op& op, At at) {
 
 /// The values of pieces, in order, as a tree whose shape depends on their number alone.
 template <class Value, class Op>
-Value fold_pieces(const Value* values, std::size_t count, Op& op) {
-  if (count == 1) return values[0];
+Value fold_pieces(const held_value<Value>* values, std::size_t count, Op& op) {
+  if (count == 1) return values[0].value;
   std::size_t half = 1;
   while (2 * half < count) half *= 2;
   return op(fold_pieces(values, half, op), fold_pieces(values + half, count - half, op));
@@ -150,9 +152,9 @@ class reduce_program final : public span_program {
     run(piece, p, count, indices_at<N>(at), std::index_sequence_for<T...>{});
   }
   /// Of the pieces of this rank, in order.
-  std::vector<Value> values() const {
-    std::vector<Value> all;
-    for (const std::optional<Value>& v : values_) all.push_back(*v);
+  std::vector<held_value<Value>> values() const {
+    std::vector<held_value<Value>> all;
+    for (const std::optional<Value>& v : values_) all.push_back({*v});
     return all;
   }
 
@@ -201,9 +203,9 @@ class piece_sums_program final : public span_program {
   }
   /// Of the elements before.
   const std::optional<U>& head() const noexcept { return head_; }
-  std::vector<U> values() const {
-    std::vector<U> all;
-    for (const std::optional<U>& s : sums_) all.push_back(*s);
+  std::vector<held_value<U>> values() const {
+    std::vector<held_value<U>> all;
+    for (const std::optional<U>& s : sums_) all.push_back({*s});
     return all;
   }
 
@@ -307,7 +309,7 @@ std::vector<std::byte> bytes_of_values(const std::vector<Value>& values) {
   return b;
 }
 template <class Value>
-void add_values(std::vector<Value>& to, const std::vector<std::byte>& b, const Value& any) {
+void add_values(std::vector<Value>& to, const std::vector<std::byte>& b, const std::type_identity_t<Value>& any) {
   const std::size_t had = to.size();
   to.resize(had + b.size() / sizeof(Value), any);
   if (!b.empty()) std::memcpy(to.data() + had, b.data(), b.size());

@@ -19,6 +19,7 @@
 #include <mdspan>
 #endif
 
+#include "oocarray/detail/held_value.hpp"
 #include "oocarray/detail/sweep_engine.hpp"
 
 namespace ooc {
@@ -207,7 +208,7 @@ class stencil_program final : public sweep_program {
       slab_to_compute<N, T...> out(p, i);
       if constexpr (has_values) {
         const value_type v = call(stencil_.kernel, out, p, i);
-        if (p.reported) slots_[p.slot + i] = v;
+        if (p.reported) slots_[p.slot + i] = {v};
       } else {
         call(stencil_.kernel, out, p, i);
       }
@@ -227,18 +228,18 @@ class stencil_program final : public sweep_program {
       slots_.resize(slots);
       keep_ = keep;
       of_slabs_.clear();
-      if (!keep) of_slabs_.push_back(stencil_.reduction.identity);
+      if (!keep) of_slabs_.push_back({stencil_.reduction.identity});
     }
   }
   void fold(std::size_t slot, std::size_t slabs, std::size_t pieces) override {
     if constexpr (has_values)
       for (std::size_t s = 0; s < slabs; ++s, slot += pieces) {
-        value_type v = slots_[slot];
-        for (std::size_t q = 1; q < pieces; ++q) v = stencil_.reduction.combine(v, slots_[slot + q]);
+        value_type v = slots_[slot].value;
+        for (std::size_t q = 1; q < pieces; ++q) v = stencil_.reduction.combine(v, slots_[slot + q].value);
         if (keep_)
-          of_slabs_.push_back(v);
+          of_slabs_.push_back({v});
         else
-          of_slabs_[0] = stencil_.reduction.combine(of_slabs_[0], v);
+          of_slabs_[0].value = stencil_.reduction.combine(of_slabs_[0].value, v);
       }
   }
   std::vector<std::byte> folded() override {
@@ -252,7 +253,7 @@ class stencil_program final : public sweep_program {
   void combine(const std::vector<std::vector<std::byte>>& of_ranks) override {
     if constexpr (has_values) {
       if (!keep_ && of_ranks.size() == 1) {
-        values_.push_back(of_slabs_[0]);
+        values_.push_back(of_slabs_[0].value);
         return;
       }
       value_type all = stencil_.reduction.identity;
@@ -268,10 +269,12 @@ class stencil_program final : public sweep_program {
   bool report(std::size_t step) override {
     if constexpr (has_callback) {
       const auto told = [&] {
-        if constexpr (has_values)
-          return stencil_.callback(step, std::as_const(values_.back()));
-        else
+        if constexpr (has_values) {
+          const value_type value = values_.back();
+          return stencil_.callback(step, value);
+        } else {
           return stencil_.callback(step);
+        }
       };
       if constexpr (std::is_void_v<decltype(told())>)
         told();
@@ -313,9 +316,9 @@ class stencil_program final : public sweep_program {
 
   const Stencil& stencil_;
   bool keep_ = false;
-  std::vector<value_type> slots_;
-  std::vector<value_type> of_slabs_;  ///< one of each slab, or one of all
-  std::vector<value_type> values_;    ///< of the steps that were reported
+  std::vector<held_value<value_type>> slots_;     ///< written by several threads at once
+  std::vector<held_value<value_type>> of_slabs_;  ///< one of each slab, or one of all
+  std::vector<value_type> values_;                ///< of the steps that were reported
 };
 
 }  // namespace detail

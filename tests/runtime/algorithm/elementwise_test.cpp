@@ -211,6 +211,22 @@ TEST_CASE("functions are given indices only where they cannot do without") {
   CHECK(trace == 101 * 190);
 }
 
+TEST_CASE("reductions to a truth value are those of all elements, on any number of threads") {
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(memory(nodes.staging() + 1_MiB));
+  constexpr std::size_t n = 300'000;
+  ooc_array<double, 1> a{rt, nodes.handle(), "a", create, {n}, {.block = 4_KiB}};
+  generate(a, [](std::size_t i) { return static_cast<double>(i); });
+  const auto finite = [](double x) { return std::isfinite(x); };
+  for (const unsigned threads : {1U, 8U}) {
+    const pass_options options{.threads = threads};
+    a[200'000] = 1;
+    CHECK(transform_reduce(a, true, std::logical_and<>(), finite, options).value);
+    a[200'000] = std::numeric_limits<double>::infinity();
+    CHECK_FALSE(transform_reduce(a, true, std::logical_and<>(), finite, options).value);
+  }
+}
+
 TEST_CASE("an exclusive scan begins with what is given, and leaves the last element out") {
   const test_store nodes(store_kind::in_memory);
   runtime rt(memory(nodes.staging() + 4_MiB));

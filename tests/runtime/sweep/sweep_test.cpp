@@ -409,6 +409,27 @@ TEST_CASE("the callback sees the residual and ends the sweep") {
   CHECK(r.values.back() == told.back().second);
 }
 
+TEST_CASE("a sweep is told whether any part of it says so") {
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(memory(nodes.staging() + 1_MiB));
+  constexpr std::size_t n = 64;
+  ooc_array<double, 2> a{rt, nodes.handle(), "a", create, {n, n}, {.block = 4_KiB}};
+  const std::size_t warm = GENERATE(0, 1, 17, 31, 62);  // at an end nothing is computed
+  a[warm][20] = 1;
+  std::vector<bool> told;
+  const auto st = stencil({1, 1},
+                          [](auto& out, const auto& in) {
+                            bool any = false;
+                            for (auto j = out.lower(1); j < out.upper(1); ++j) any = (out[j] = in[0][j]) != 0 || any;
+                            return any;
+                          })
+                      .reduce(false, std::logical_or<>())
+                      .after(2, [&](std::size_t, bool any) { told.push_back(any); });
+  const auto r = sweep(a, 4, st, {.threads = 8, .piece = 8});
+  CHECK(r.values == std::vector<bool>(2, warm != 0));
+  CHECK(told == r.values);
+}
+
 TEST_CASE("a residual that is rounded is the same to the last bit, whatever threads, steps fused and parts") {
   const test_store nodes(store_kind::in_memory);
   const auto check = [&]<std::size_t N>(const std::array<std::size_t, N>& extents) {
