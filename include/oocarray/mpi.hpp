@@ -26,9 +26,10 @@ namespace ooc {
 
 struct mpi_options {
   /// How long a rank waits for the others in one collective call.  Choose it longer than the time
-  /// by which one rank may be behind another, computation between two calls included.  0: as the environment variable
-  /// OOC_COLLECTIVE_DEADLINE says ("90s", "10min", "24h"), else 10 minutes.  A program whose ranks may hang elsewhere,
-  /// in MPI_Barrier for instance, calls MPI_Abort where this error ends it: MPI_Finalize would wait for them.
+  /// by which one rank may be behind another, computation between two calls included; at most ten years.  0: as the
+  /// environment variable OOC_COLLECTIVE_DEADLINE says ("90s", "10min", "24h"), else 10 minutes.  A program whose ranks
+  /// may hang elsewhere, in MPI_Barrier for instance, calls MPI_Abort where this error ends it: MPI_Finalize would wait
+  /// for them.
   std::chrono::milliseconds deadline{0};
   /// How long a rank waits before a line on standard error says for which ranks, and in which call; 0: it says nothing.
   std::chrono::milliseconds notice_after = std::chrono::seconds(10);
@@ -38,7 +39,8 @@ struct mpi_options {
 /// The group duplicates the communicator, so that messages of the library and of the program never
 /// meet.  All ranks must destroy it before MPI_Finalize.  If it is destroyed while an exception
 /// unwinds the stack, it tells the other ranks, which then need not wait for the deadline.  Throws
-/// io_error for an error of MPI.
+/// io_error for an error of MPI; usage_error (errc::invalid_request), on all ranks, for a time below 0 or an
+/// OOC_COLLECTIVE_DEADLINE of one of them that is none.
 std::shared_ptr<process_group> mpi_group(MPI_Comm comm, const mpi_options& options = {});
 
 }  // namespace ooc

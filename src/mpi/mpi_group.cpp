@@ -50,12 +50,23 @@ class patience {
   std::chrono::nanoseconds nap_ = std::chrono::microseconds(10);
 };
 
+constexpr std::chrono::milliseconds default_deadline = std::chrono::minutes(10);
+
+/// A time of mpi_options, called `what` there.  More than ten years is as good as for ever: the clock's nanoseconds
+/// reach some centuries.
+std::chrono::milliseconds wait_of(std::chrono::milliseconds given, const char* what) {
+  if (given < given.zero())
+    throw usage_error(errc::invalid_request, std::string("mpi_options::") + what + " is " +
+                                                 std::to_string(given.count()) + " ms; give 0 or more");
+  return std::min<std::chrono::milliseconds>(given, std::chrono::hours(24 * 365 * 10));
+}
+
 /// Of the program, else of the environment.
 std::chrono::milliseconds deadline_of(const mpi_options& o) {
-  if (o.deadline != o.deadline.zero()) return o.deadline;
+  if (o.deadline != o.deadline.zero()) return wait_of(o.deadline, "deadline");
   constexpr const char* variable = "OOC_COLLECTIVE_DEADLINE";
   const char* const text = std::getenv(variable);
-  if (text == nullptr || *text == '\0') return std::chrono::minutes(10);
+  if (text == nullptr || *text == '\0') return default_deadline;
   const std::string what = std::string("the environment variable ") + variable;
   const auto deadline = storage::parse_duration(text, what);
   if (deadline < std::chrono::milliseconds(100))
@@ -65,7 +76,7 @@ std::chrono::milliseconds deadline_of(const mpi_options& o) {
 
 class group final : public process_group {
  public:
-  group(MPI_Comm of, const mpi_options& o) : deadline_(deadline_of(o)), notice_after_(o.notice_after) {
+  explicit group(MPI_Comm of) {
     check(MPI_Comm_rank(of, &rank_), "MPI_Comm_rank");
     check(MPI_Comm_size(of, &size_), "MPI_Comm_size");
     check(MPI_Comm_dup(of, &data_), "MPI_Comm_dup");
@@ -94,6 +105,15 @@ class group final : public process_group {
     }
     MPI_Comm_free(&notes_);
     MPI_Comm_free(&data_);
+  }
+
+  /// What one rank refuses all do: no rank waits in vain for one that has left.
+  void wait_as_told(const mpi_options& o) {
+    together("making a group of ranks", [&] {
+      deadline_ = deadline_of(o);
+      notice_after_ = wait_of(o.notice_after, "notice_after");
+      return bytes{};
+    });
   }
 
   int rank() const noexcept override { return rank_; }
@@ -303,7 +323,7 @@ class group final : public process_group {
                             : "rank " + list_of_ranks(missing) + " did not come" + waited);
   }
 
-  const std::chrono::milliseconds deadline_, notice_after_;
+  std::chrono::milliseconds deadline_ = default_deadline, notice_after_ = mpi_options().notice_after;
   int rank_ = 0;
   int size_ = 1;
   MPI_Comm data_ = MPI_COMM_NULL;
@@ -323,7 +343,14 @@ class group final : public process_group {
 namespace ooc {
 
 std::shared_ptr<process_group> mpi_group(MPI_Comm comm, const mpi_options& options) {
-  return std::make_shared<mpi::group>(comm, options);
+  auto made = std::make_shared<mpi::group>(comm);
+  try {
+    made->wait_as_told(options);
+  } catch (...) {
+    made.reset();  // in here it does not tell the others that it has been left: they throw as well
+    throw;
+  }
+  return made;
 }
 
 }  // namespace ooc

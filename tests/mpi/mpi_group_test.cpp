@@ -128,7 +128,9 @@ TEST_CASE("ranks that call different things are told who called what, and may go
 }
 
 TEST_CASE("ranks that wait say after some time for whom and in which call, one line for all") {
-  const auto group = mpi_group(MPI_COMM_WORLD, {.deadline = 60s, .notice_after = 50ms});
+  // The longest deadline is a matter of years, and has not passed when the last rank comes.
+  const auto deadline = GENERATE(std::chrono::milliseconds(60s), std::chrono::milliseconds::max());
+  const auto group = mpi_group(MPI_COMM_WORLD, {.deadline = deadline, .notice_after = 50ms});
   if (group->size() == 1) return;
   const int late = group->size() - 1;
   testing::temporary_folder own;  // of rank 0, whose folder all use
@@ -153,7 +155,7 @@ TEST_CASE("ranks that wait say after some time for whom and in which call, one l
   const std::string others = late == 1 ? "rank 0 waits" : "rank 0-" + std::to_string(late - 1) + " wait";
   if (group->rank() == 0) {
     CHECK_THAT(text(), Catch::Contains(others + " for rank " + std::to_string(late) + " in sync of 'a', until ") &&
-                           Catch::Contains("(60 s)"));
+                           Catch::Contains(deadline == 60s ? "(60 s)" : "(315360000 s)"));
   } else {
     std::ifstream in(mine);
     CHECK(std::string(std::istreambuf_iterator<char>(in), {}).empty());
@@ -177,6 +179,21 @@ TEST_CASE("the environment says how long ranks wait where the program does not")
     MPI_Barrier(MPI_COMM_WORLD);
   }
   MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST_CASE("what one rank refuses when a group is made all ranks refuse") {
+  int rank = 0, size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (rank == 0) ::setenv("OOC_COLLECTIVE_DEADLINE", "soon", 1);
+  CHECK_THROWS_WITH(mpi_group(MPI_COMM_WORLD), Catch::Contains("OOC_COLLECTIVE_DEADLINE is 'soon'"));
+  ::unsetenv("OOC_COLLECTIVE_DEADLINE");
+  const bool last = rank + 1 == size;
+  CHECK_THROWS_WITH(mpi_group(MPI_COMM_WORLD, {.deadline = last ? -1ms : 10s}),
+                    Catch::Contains("mpi_options::deadline is -1 ms"));
+  CHECK_THROWS_WITH(mpi_group(MPI_COMM_WORLD, {.notice_after = last ? -1ms : 10s}),
+                    Catch::Contains("mpi_options::notice_after is -1 ms"));
+  CHECK_NOTHROW(all_ranks()->barrier("together again"));
 }
 
 TEST_CASE("a rank that does not come is named at the deadline") {
