@@ -1,5 +1,6 @@
 // Reductions, sums up to each element, and histograms of numbers: without Python in the loop.
 #include <algorithm>
+#include <cmath>
 
 #include "algorithm_call.hpp"
 #include "numbers.hpp"
@@ -103,7 +104,9 @@ class bin_of {
   bin_of(const std::vector<double>& edges, bool even)
       : edges_(edges),
         bins_(edges.size() - 1),
-        scale_(even ? static_cast<double>(bins_) / (edges.back() - edges.front()) : 0) {}
+        scale_(even ? static_cast<double>(bins_) / (edges.back() - edges.front()) : 0) {
+    if (!std::isfinite(scale_)) scale_ = 0;  // a narrow range: its edges are searched
+  }
 
   template <class T>
   std::size_t operator()(const T& x) const noexcept {
@@ -121,7 +124,7 @@ class bin_of {
  private:
   const std::vector<double>& edges_;
   const std::size_t bins_;
-  const double scale_;
+  double scale_;
 };
 
 std::vector<std::uint64_t> histogram(const array_handle& a, const std::vector<double>& edges, bool even,

@@ -60,6 +60,7 @@
 #include <vector>
 
 #include "oocarray/algorithm/pass.hpp"
+#include "oocarray/detail/histogram_bins.hpp"
 #include "oocarray/detail/span_programs.hpp"
 #include "oocarray/error.hpp"
 #include "oocarray/ooc_array.hpp"
@@ -347,46 +348,6 @@ pass_result<histogram_counts> count_spans(span_request r, std::size_t bins, F& f
   return result;
 }
 
-/// The bin of an integer among `bins` of one width from lower up to upper; `bins` where it is in none.
-template <std::integral T, std::integral Bound>
-class integer_bins {
- public:
-  integer_bins(Bound lower, Bound upper, std::size_t bins) : lower_(lower), upper_(upper), bins_(bins) {
-    if (upper_ <= lower_) return;
-    width_ = static_cast<std::uint64_t>(upper_ - lower_);
-    scale_ = static_cast<double>(bins_) / static_cast<double>(width_);
-    small_ = unsigned_wide{width_} * bins_ < unsigned_wide{1} << 62;
-  }
-  /// The quotient, nearly, and then exactly: division takes longer.
-  std::size_t operator()(const T& x) const noexcept {
-    if (x < lower_ || x >= upper_ || bins_ == 0) return bins_;
-    const auto above = static_cast<std::uint64_t>(x - lower_);
-    if (small_) {
-      const double near = static_cast<double>(static_cast<std::int64_t>(above)) * scale_;
-      const std::uint64_t k = std::min(static_cast<std::uint64_t>(static_cast<std::int64_t>(near)), bins_ - 1);
-      const std::uint64_t place = above * bins_, begin = k * width_;
-      return k - (begin > place) + (place >= begin + width_);
-    }
-    std::uint64_t k = std::min(static_cast<std::uint64_t>(static_cast<double>(above) * scale_), bins_ - 1);
-    const unsigned_wide place = unsigned_wide{above} * bins_;
-    while (unsigned_wide{k} * width_ > place) --k;
-    while (place - unsigned_wide{k} * width_ >= width_) ++k;
-    return k;
-  }
-
- private:
-  __extension__ typedef __int128 signed_wide;
-  __extension__ typedef unsigned __int128 unsigned_wide;
-  /// Holds all elements, bounds and their differences.
-  using wide = std::conditional_t<sizeof(T) < 8 && sizeof(Bound) < 8, std::int64_t, signed_wide>;
-
-  wide lower_, upper_;
-  std::uint64_t bins_;
-  std::uint64_t width_ = 0;
-  double scale_ = 0;
-  bool small_ = false;
-};
-
 }  // namespace detail
 
 /// f(x) for each element; f may change it where the array is not const.
@@ -502,24 +463,14 @@ requires std::invocable < F&, const detail::element_of<A>
 }
 
 /// Bins of one width from lower up to upper, which is in none; neither is what is no number.  Exact where elements and
-/// bounds are integers; else both are taken as doubles.
+/// bounds are integers; else both are taken as doubles, and bounds that are not finite refused (usage_error,
+/// errc::invalid_request).
 template <detail::any_array A, class Bound>
 requires std::is_arithmetic_v<Bound> && std::is_arithmetic_v<detail::element_of<A>> pass_result<histogram_counts>
 histogram(const A& a, Bound lower, Bound upper, std::size_t bins, const pass_options& options = {}) {
   if constexpr (std::is_integral_v<Bound> && std::is_integral_v<detail::element_of<A>>)
     return histogram(a, bins, detail::integer_bins<detail::element_of<A>, Bound>(lower, upper, bins), options);
-  // Halved where their difference is too large for a double.
-  const double unit = std::isfinite(static_cast<double>(upper) - static_cast<double>(lower)) ? 1 : 0.5;
-  const double low = static_cast<double>(lower) * unit, high = static_cast<double>(upper) * unit;
-  const double scale = std::min(static_cast<double>(bins) / (high - low), std::numeric_limits<double>::max());
-  return histogram(
-      a, bins,
-      [=](detail::element_of<A> x) {
-        const double v = static_cast<double>(x) * unit;
-        if (!(v >= low && v < high)) return bins;
-        return std::min(static_cast<std::size_t>((v - low) * scale), bins - 1);
-      },
-      options);
+  return histogram(a, bins, detail::real_bins(static_cast<double>(lower), static_cast<double>(upper), bins), options);
 }
 
 }  // namespace ooc

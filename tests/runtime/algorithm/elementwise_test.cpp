@@ -251,6 +251,36 @@ TEST_CASE("a histogram of bins wider than the largest number counts each element
   CHECK(histogram(a, -1.6e308, 1.6e308, 4).value.counts == std::vector<std::uint64_t>{1, 1, 1, 1});
 }
 
+TEST_CASE("a histogram of bins narrower than the smallest number whose inverse is one counts each element in its bin") {
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(memory(nodes.staging() + 256_KiB));
+  ooc_array<double, 1> a{rt, nodes.handle(), "a", create, {100}, {.block = 4_KiB}};
+  using counts = std::vector<std::uint64_t>;
+  constexpr double least = 100 * std::numeric_limits<double>::denorm_min();
+  for (const double width : {1e-310, 1e-306, least}) {
+    const double first = width == least ? 0 : 0.5;  // half of the least number is none
+    for (std::size_t i = 0; i < 100; ++i) a[i] = (static_cast<double>(i) + first) * (width / 100);
+    const auto h = histogram(a, 0.0, width, 10).value;
+    CAPTURE(width);
+    CHECK(h.counts == counts(10, 10));
+    CHECK(h.outside == 0);
+  }
+  a[0] = 1e300, a[1] = -1e300, a[2] = std::numeric_limits<double>::infinity();
+  CHECK(histogram(a, 0.0, 1e-306, 10).value.outside == 3);
+  CHECK(histogram(a, 0.0, 0.0, 10).value.outside == 100);
+  CHECK(histogram(a, 1e300, 1e300, 10).value.outside == 100);
+}
+
+TEST_CASE("a histogram between bounds that are not finite is refused, naming them") {
+  const test_store nodes(store_kind::in_memory);
+  runtime rt(memory(nodes.staging() + 256_KiB));
+  ooc_array<double, 1> a{rt, nodes.handle(), "a", create, {4}, {.block = 4_KiB}};
+  constexpr double infinite = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK_THROWS_WITH(histogram(a, -infinite, 0.0, 10), Catch::Contains("from -inf to 0"));
+  CHECK_THROWS_WITH(histogram(a, 0.0, infinite, 10), Catch::Contains("from 0 to inf"));
+  CHECK_THROWS_WITH(histogram(a, nan, 1.0, 10), Catch::Contains("nan"));
+}
+
 TEST_CASE("a histogram of integers counts each in its bin, however large and near to an edge") {
   const test_store nodes(store_kind::in_memory);
   runtime rt(memory(nodes.staging() + 256_KiB));
