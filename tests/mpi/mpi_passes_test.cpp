@@ -124,6 +124,28 @@ TEST_CASE("a reproducible scan of rounded sums is that of one process to the las
   }
 }
 
+TEST_CASE("a reproducible scan reads of other ranks what they have of a piece, however long rows are") {
+  const auto group = all_ranks();
+  const store st = common_store();
+  constexpr std::size_t row = (1 << 18) + 100;  // 2 MiB
+  const std::size_t rows = static_cast<std::size_t>(group->size()) * 2;
+  runtime rt(memory(st.core()->staging_bytes() + 16_MiB, 1));
+  array_options<double> o{.block = 64_KiB, .replace = true, .group = group};
+  o.owner_computes = true;  // else the target is read, too
+  ooc_array<double, 2> a{rt, st, "passes/a", create, {rows, row}, o}, b{rt, st, "passes/b", create, {rows, row}, o};
+  fill(a, 1.0);
+  a.invalidate();
+  group->barrier("all have invalidated");
+  const auto [first, last] = a.local_rows();
+  const std::size_t cut = first * row % detail::elements_of_piece;
+  const std::uint64_t before = rt.stats().bytes_read;
+  ooc::inclusive_scan(a, b, std::plus<>(), {.threads = 1, .reproducible = true});
+  // Its own rows, the beginning of the first piece, and the blocks where both begin and end.
+  CHECK(rt.stats().bytes_read - before <= ((last - first) * row + cut) * sizeof(double) + 4 * 64_KiB);
+  CHECK(std::as_const(b)[first][0] == static_cast<double>(first * row + 1));
+  group->barrier("all have compared");
+}
+
 TEST_CASE("ranks copy, transpose, transform and reduce as one process does") {
   const auto group = all_ranks();
   std::mt19937_64 g = common_source(51);

@@ -215,11 +215,9 @@ std::function<scanned_before<U>()> pieces_before(span_run& run, const ooc_array<
   const std::size_t row = b.size() / std::max<std::size_t>(b.extent(0), 1);
   const std::size_t first = b.local_box().lower[0] * row, last = b.local_box().upper[0] * row;
   const std::size_t cut = first % elements_of_piece;
-  piece_sums_program<Op, T, U> sums(op, a.span().subspan(first - cut, cut), [&] {
-    box<N> rows = b.local_box();
-    rows.upper[0] = std::exchange(rows.lower[0], (first - cut) / row);
-    a.core().bring_in({rows.lower, rows.upper}, access_mode::read);
-  });
+  const std::span<const T> of_others = a.span().subspan(first - cut, cut);
+  piece_sums_program<Op, T, U> sums(op, of_others,
+                                    [&] { run.bring_in(a.core(), of_others.data(), of_others.size_bytes()); });
   run.pass(sums);
   // To whom looks for conflicts, this ends the reads of what other ranks will write.
   if (&a.core() == &b.core()) b.core().ranks().sync_halo(0);

@@ -80,6 +80,8 @@ class span_run {
   void pass(span_program& program);
   /// The bytes that `mine` returns on each rank, by rank.  An exception of one rank is thrown on all ranks.
   std::vector<std::vector<std::byte>> gathered(const std::function<std::vector<std::byte>()>& mine);
+  /// For reads that follow at once: an array's elements from one address on, which may be those of other ranks.
+  void bring_in(const array_core& a, const void* first, std::size_t bytes) const;
   int rank() const noexcept;
   int ranks() const noexcept;
   /// Durable where that was asked for.

@@ -214,6 +214,10 @@ std::vector<std::vector<std::byte>> span_run::gathered(const std::function<std::
   return state_->call.together(mine);
 }
 
+void span_run::bring_in(const array_core& a, const void* first, std::size_t bytes) const {
+  throw_if(detail::bring_in(a.shared().segment(), static_cast<const std::byte*>(first), bytes, access_mode::read));
+}
+
 pass_statistics span_run::finish() {
   state_->call.finish();
   return state_->done;
