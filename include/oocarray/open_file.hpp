@@ -23,6 +23,9 @@
 //   - No undo log: a write that a crash cuts short leaves old bytes, new ones, or some of each.  No
 //     byte outside the elements is ever written.  writeback() returns when the operating system has
 //     the bytes, writeback(ooc::durable) after fdatasync().
+//   - Algorithms that need room beside the array (ooc::sort, fft and sweeps beyond memory) take it in the folder of the
+//     file, for a file without a name that goes with the call or the process.  The program must be allowed to make files
+//     there.
 //   - The size stays: resize() and options.max_extents are refused, and so are attributes.  An
 //     algorithm in the middle (ooc::sort) leaves no mark on the file if its process dies.
 //   - Openers are kept apart by an advisory lock of the whole file (fcntl, F_OFD_SETLK): one writer,
@@ -116,6 +119,10 @@ struct place_request {
 /// The file as a store with one file, which has its path: what open_file() opens.  Throws as
 /// open_file() does.
 store store_in_place(const place_request& r);
+
+/// So many bytes, more than 0, in the folder of a file in place: a store with one file, which has no name and goes with
+/// it; `told` is its path in messages.  Throws io_error.
+store nameless_file_beside(const std::string& path, std::uint64_t bytes, const std::string& told);
 
 /// The path without "file:".
 std::string path_in_place(std::string_view path_or_url);

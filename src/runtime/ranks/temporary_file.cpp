@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "oocarray/error.hpp"
+#include "oocarray/open_file.hpp"
 #include "runtime/ranks/shared_array.hpp"
 #include "storage/base/packed.hpp"
 #include "storage/collective/rank_messages.hpp"
@@ -37,6 +38,11 @@ void temporary_file::make(array_core& beside, std::uint64_t bytes, const std::st
   f.striping = beside.facts().stripes;
   f.mode = 0600;
   try {
+    if (beside.shared().local().file().entry().in_place) {  // and its store holds no other file
+      store_ = nameless_file_beside(path, bytes, told).core();
+      file_ = store_->opened(store_->metadata().find(0));
+      return;
+    }
     storage::under_name(passing, told, [&] { file_ = store_->make(passing, f); });
     made_ = true;
   } catch (const error& e) {

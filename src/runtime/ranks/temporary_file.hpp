@@ -1,4 +1,4 @@
-// Room in the store of an array for as long as an algorithm runs.
+// Room in the store of an array, or in the folder of a file in place, for as long as an algorithm runs.
 //
 // The space is reserved when the file is made.  It has a passing name, under which nobody sees it, in the array's
 // folder, and goes with this object, or after the death of the process when the store is opened again.  For an array of
@@ -31,7 +31,7 @@ class temporary_file {
   void make(array_core& beside, std::uint64_t bytes, const std::string& purpose);
   void share(process_group& group, array_core& beside, std::uint64_t bytes, const std::string& purpose);
 
-  const std::shared_ptr<storage::store_core> store_;
+  std::shared_ptr<storage::store_core> store_;
   bool made_ = false;  ///< by this rank, which removes it
   storage::opened_file file_;
 };

@@ -16,6 +16,7 @@
 
 #include "oocarray/algorithm/copy.hpp"
 #include "oocarray/algorithm/elementwise.hpp"
+#include "oocarray/algorithm/fft.hpp"
 #include "oocarray/algorithm/sort.hpp"
 #include "oocarray/algorithm/sweep.hpp"
 #include "storage/layout/npy.hpp"
@@ -193,6 +194,73 @@ TEST_CASE("a file in place serves algorithms as any array does") {
   flat.close();
   CHECK(f.now().size() == offset + n * n * 8 + 11);
   CHECK(f.now().back() == 'x');
+}
+
+TEST_CASE("a file in place larger than memory serves algorithms that need room beside it", "[megabytes]") {
+  constexpr std::size_t n = 2000, planes = 10, rows = 400, columns = 1000;  // 32 MB
+  const std::size_t offset = GENERATE(0, 16);
+  const test_file f(raw<double>(offset, n * n));
+  runtime rt(memory(4_MiB));
+  {
+    auto a = open_file<double, 2>(rt, f.path, ooc::open, {.extents = {n, n}, .offset = offset});
+    transpose(a);
+    CHECK(a[1999][3] == 3 * 2000 + 1999);
+    transpose(a);
+  }
+  {
+    auto a = open_file<double, 3>(rt, f.path, ooc::open, {.extents = {planes, rows, columns}, .offset = offset});
+    const auto doubled = stencil({1, 1, 1}, [](auto& out, const auto& in) {
+      for (auto j = out.lower(1); j < out.upper(1); ++j)
+        for (auto k = out.lower(2); k < out.upper(2); ++k) out[j][k] = 2 * in[0][j][k];
+    });
+    CHECK(sweep(a, 2, doubled).parts > 1);
+    const auto at_end = [](std::size_t i, std::size_t extent) { return i == 0 || i + 1 == extent; };
+    const auto wrong = transform_reduce(a, std::size_t{0}, std::plus<>(),
+                                        [&](double x, std::size_t i, std::size_t j, std::size_t k) -> std::size_t {
+                                          const bool kept = at_end(i, planes) || at_end(j, rows) || at_end(k, columns);
+                                          const auto was = static_cast<double>((i * rows + j) * columns + k);
+                                          return x != (kept ? was : 4 * was);
+                                        });
+    CHECK(wrong.value == 0);
+  }
+  {
+    auto a = open_file<double, 1>(rt, f.path, ooc::open, {.extents = {n * n}, .offset = offset});
+    const double sum = reduce(a, 0.0);
+    const auto sorted = ooc::sort(a);
+    CHECK(sorted.temporary_bytes == n * n * sizeof(double));
+    CHECK(is_sorted(a));
+    CHECK(reduce(a, 0.0) == sum);  // of integers below 2^53
+  }
+  {
+    auto a = open_file<std::complex<double>, 1>(rt, f.path, ooc::open, {.extents = {n * n / 2}, .offset = offset});
+    const std::complex<double> was = a[777'777];
+    CHECK(fft(a).passes == 2);
+    ifft(a);
+    CHECK(std::abs(a[777'777] - was) < 1e-9 * std::abs(was));
+  }
+  CHECK(f.now().size() == offset + n * n * 8 + 11);
+  CHECK(f.now().back() == 'x');
+  CHECK(std::distance(std::filesystem::directory_iterator(f.folder.path()), {}) == 1);
+}
+
+TEST_CASE("a folder in which no file can be made is an error of the sort, before anything is touched") {
+  if (!can_be_others()) return;
+  constexpr std::size_t n = 1'000'000;
+  const test_file f(raw<double>(0, n));
+  std::filesystem::permissions(f.folder.path(), std::filesystem::perms(0555));
+  std::filesystem::permissions(f.path, std::filesystem::perms(0666));
+  other_user user(stranger, stranger, {}, {[path = f.path]() -> std::string {
+                    runtime rt(memory(2_MiB));
+                    auto a = open_file<double, 1>(rt, path, ooc::open, {.extents = {n}});
+                    try {
+                      ooc::sort(a);
+                      return "sorted";
+                    } catch (const io_error& e) {
+                      return e.what();
+                    }
+                  }});
+  CHECK_THAT(user.run(0), Contains("a.raw.sort'") && Contains("Permission denied"));
+  CHECK(f.now() == raw<double>(0, n));
 }
 
 TEST_CASE("a file in place is read where the file system has no direct transfers") {
