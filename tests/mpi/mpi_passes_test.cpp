@@ -133,7 +133,7 @@ TEST_CASE("a reproducible scan reads of other ranks what they have of a piece, h
   array_options<double> o{.block = 64_KiB, .replace = true, .group = group};
   o.owner_computes = true;  // else the target is read, too
   ooc_array<double, 2> a{rt, st, "passes/a", create, {rows, row}, o}, b{rt, st, "passes/b", create, {rows, row}, o};
-  fill(a, 1.0);
+  ooc::fill(a, 1.0);
   a.invalidate();
   group->barrier("all have invalidated");
   const auto [first, last] = a.local_rows();
@@ -358,7 +358,7 @@ TEST_CASE("what an operation throws on one rank where sums are put together come
     constexpr std::size_t part = 2 * detail::elements_of_piece;
     ooc_array<std::int64_t, 1> a{rt, common_store(), "passes/sums", create, {ranks * part}, o};
     ooc_array<std::int64_t, 1> b{rt, common_store(), "passes/scan", create, {ranks * part}, o};
-    fill(a, 1);
+    ooc::fill(a, 1);
     const auto too_large = added(detail::elements_of_piece);
     CHECK_THROWS_WITH(ooc::reduce(a, std::int64_t{0}, too_large, {.mark = false}), text);
     CHECK_THROWS_WITH(ooc::inclusive_scan(a, b, too_large, {.mark = false}), text);
@@ -367,7 +367,7 @@ TEST_CASE("what an operation throws on one rank where sums are put together come
   constexpr std::size_t part = 1024;  // one piece
   ooc_array<std::int64_t, 1> a{rt, common_store(), "passes/sums", create, {ranks * part}, o};
   ooc_array<std::int64_t, 1> b{rt, common_store(), "passes/scan", create, {ranks * part}, o};
-  fill(a, 1);
+  ooc::fill(a, 1);
   CHECK_THROWS_WITH(ooc::inclusive_scan(a, b, added(part), {.mark = false}), text);
   CHECK_THROWS_WITH(ooc::exclusive_scan(a, b, 0, added(part), {.mark = false}), text);
 }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "oocarray/ooc_array.hpp"
+#include "storage/base/page.hpp"
 #include "support/memory_store.hpp"
 #include "support/store_from_environment.hpp"
 
@@ -39,9 +40,10 @@ T value_of(std::uint64_t n) {
     return static_cast<T>(mixed);
 }
 
+/// So many bytes where pages have 4 KiB; where they are larger, as many pages.
 inline runtime_options memory(std::uint64_t bytes, unsigned read_ahead = 0) {
   runtime_options o;
-  o.memory = bytes;
+  o.memory = bytes / 4_KiB * page_bytes + bytes % 4_KiB;
   o.read_ahead = read_ahead;
   return o;
 }

@@ -255,7 +255,7 @@ TEST_CASE("a value that returns after a store of which one node took its part is
   CHECK(t.stored()[600] == 8);
 }
 
-TEST_CASE("random pins, elements by index, writebacks that fail or not, returning values: the store has the last") {
+TEST_CASE("after random pins, writebacks that fail and values that return the store has the last") {
   OOC_INFO_SEED();
   for (int round = 0; round < 40; ++round) {
     INFO("round " << round);
