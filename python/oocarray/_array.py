@@ -68,7 +68,7 @@ class Array(Protocols):
         self._tiled = tiled
         self._of_ranks = of_ranks
         self._raw: Any = None  #: of a file in place: how to open it elsewhere, see _places
-        self._inode: Any = None  #: of a file in place
+        self._held_by: Any = None  #: of a file in place: see _open_file
         self._order = -1 if reverse else 1  #: of dimensions here, beside those of `core`
         self._runtime = runtime()
         self._swaps = Swaps()

@@ -10,6 +10,8 @@ import os
 import re
 from typing import Any, Iterator, List, Optional, Tuple
 
+from ._in_place.chunks import absolute
+
 _gap = 256  # so many numbers beyond the last source another one is looked for
 
 
@@ -40,7 +42,7 @@ def _variable(name: str) -> str:
 
 
 def _folder_of(dataset: Any) -> str:
-    return os.path.dirname(os.path.abspath(dataset.file.filename))
+    return os.path.dirname(absolute(dataset.file.filename))
 
 
 def _expanded(prefix: str, dataset: Any) -> str:

@@ -12,7 +12,7 @@ from ._array import Array
 from ._dtype import element_of
 from ._errors import InvalidRequest, TypeMismatch
 from ._in_place import hdf5, zarr
-from ._in_place.chunks import Chunks, Place
+from ._in_place.chunks import Chunks, Place, absolute
 from ._numbers import Shape, count, shape_of
 from ._opening import check_mode, core_options
 from ._runtime import runtime
@@ -39,8 +39,18 @@ class _Contents(NamedTuple):
 
     def identity(self) -> Tuple[int, int]:
         """Which file it is: the one that the header was read from, whatever has its name now."""
-        found = os.stat(self.path if self.descriptor is None else self.descriptor)
+        found = self._state()
         return found.st_dev, found.st_ino
+
+    def held_by(self) -> Tuple[Any, ...]:
+        """What an array has in common with another of the same contents: file, and chunks, where they are of what it is now."""
+        found = self._state()
+        if self.chunks is None:
+            return found.st_dev, found.st_ino
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, self.chunks.key()
+
+    def _state(self) -> os.stat_result:
+        return os.stat(self.path if self.descriptor is None else self.descriptor)
 
 
 def _npy(path: str) -> _Contents:
@@ -218,9 +228,11 @@ def _opened(contents: _Contents, writable: bool, options: Dict[str, Any]) -> Arr
     identity = None if contents.descriptor is None else contents.identity()
     shape, offset = contents.shape or (), contents.offset
     tiled = bool(given.get("tiled_memory"))
-    there = file_open_already(contents, writable, given)
+    chunks = contents.chunks and contents.chunks.for_core()
+    held_by = contents.held_by()
+    there = file_open_already(contents, held_by, writable, given)
     core = there or _core.open_file(
-        runtime()._core, os.fsencode(file), writable, name, size, shape, offset, reverse, identity, contents.chunks, given
+        runtime()._core, os.fsencode(file), writable, name, size, shape, offset, reverse, identity, chunks, given
     )
     try:
         a = Array(core, None, tiled, dtype=contents.dtype, reverse=reverse)
@@ -229,6 +241,6 @@ def _opened(contents: _Contents, writable: bool, options: Dict[str, Any]) -> Arr
             core.close()
         raise
     path, dataset = contents.again or (file, None)
-    a._raw = (os.path.abspath(path), contents.dtype, a.shape, contents.place(), "F" if reverse else "C", dataset)
-    a._inode = contents.identity()
+    a._raw = (absolute(path), contents.dtype, a.shape, contents.place(), "F" if reverse else "C", dataset)
+    a._held_by = held_by
     return a

@@ -63,10 +63,10 @@ def open_already(
     return next((core.again() for core in open_at(uuid, path, renamed) if _suits(core, writable, options)), None)
 
 
-def file_open_already(contents: Any, writable: bool, options: Mapping[str, Any]) -> Optional[Any]:
-    """The same of a file in place, of which that is to be the contents."""
+def file_open_already(contents: Any, held_by: Any, writable: bool, options: Mapping[str, Any]) -> Optional[Any]:
+    """The same of a file in place, of which that is to be the contents, with what they are held by."""
     for a in open_arrays():
-        if a._raw is None or not _suits(a._core, writable, options) or a._inode != contents.identity():
+        if a._raw is None or not _suits(a._core, writable, options) or a._held_by != held_by:
             continue
         _, dtype, shape, place, order, _ = a._raw
         fortran = contents.fortran and len(shape) > 1

@@ -103,6 +103,17 @@ def test_pieces_of_what_is_in_no_chunks_divide_it(shape, divides, expected):
     assert pieces(shape, 4 if divides in (160, 6) else 8, divides) == expected
 
 
+@pytest.mark.parametrize("mode", ["r", "r+"])
+@pytest.mark.parametrize("dtype", ["u1", "f8", [("x", "i4"), ("y", "f8")]])
+def test_a_dataset_without_a_shape_is_refused_and_nothing_is_written(tmp_path, budget, mode, dtype):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["null"] = h5py.Empty(dtype)
+    before = (tmp_path / "a.h5").read_bytes()
+    with pytest.raises(ooc.TypeMismatch, match="'null'.*no elements and no shape"):
+        ooc.open_file(tmp_path / "a.h5", mode, dataset="null")
+    assert (tmp_path / "a.h5").read_bytes() == before
+
+
 def test_the_only_dataset_need_not_be_named(tmp_path, budget):
     with h5py.File(tmp_path / "a.h5", "w", userblock_size=512) as file:
         file["group/d"] = np.arange(10.0)

@@ -1,5 +1,6 @@
 """Files that belong to no store, opened as arrays where they lie."""
 
+import os
 import pathlib
 import pickle
 import subprocess
@@ -170,3 +171,27 @@ def test_memmap_reads_the_bytes_of_a_store_with_one_node_where_they_are(store, b
         a.writeback()
         (data,) = pathlib.Path(store.url[len("local:"):]).glob("shares/*/*.data")
         assert np.array_equal(np.memmap(data, "f4", "r", shape=(500, 300)), a[...])
+
+
+def test_a_folder_whose_name_is_no_text(tmp_path, budget):
+    h5py = pytest.importorskip("h5py")
+    folder = tmp_path / os.fsdecode(b"\xff")
+    folder.mkdir()
+    there = np.arange(100.0)
+    with ooc.create_zarr(folder / "t.zarr", 100, chunks=30, codecs="gzip:1") as a:
+        a[...] = there
+    with h5py.File(folder / "a.h5", "w") as f:
+        f.create_dataset("chunked", data=there, chunks=(30,), compression="gzip")
+        f["odd"] = np.zeros(3, "u1")
+        f["unaligned"] = there
+        assert f["unaligned"].id.get_offset() % 8 != 0
+    np.save(folder / "a.npy", there)
+    for path, options in (("t.zarr", {}), ("a.npy", {}), ("a.h5", {"dataset": "chunked"}), ("a.h5", {"dataset": "unaligned"})):
+        with ooc.open_file(folder / path, **options) as a:
+            assert np.array_equal(a[...], there)
+            assert "\udcff" in a.path
+            assert np.array_equal(pickle.loads(pickle.dumps(a))[...], there)
+    (folder / "t.zarr/c/1").write_bytes(b"no gzip")
+    with ooc.open_file(folder / "t.zarr") as a:
+        with pytest.raises((OSError, ooc.IntegrityError), match=r"\udcff.*chunk \[30\]"):
+            a.read()

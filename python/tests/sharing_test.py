@@ -2,6 +2,7 @@
 
 import gc
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -133,3 +134,83 @@ def test_a_file_in_place_is_opened_again(tmp_path, budget):
     np.save(tmp_path / "b.npy", np.zeros(3))
     os.replace(tmp_path / "b.npy", tmp_path / "a.npy")
     assert ooc.open_file(tmp_path / "a.npy", "r+").shape == (3,)
+
+
+def test_descriptions_of_zarr_that_are_one_file_are_of_different_arrays(tmp_path, budget):
+    (tmp_path / "day1").mkdir()
+    (tmp_path / "day1" / ".zgroup").write_text('{"zarr_format": 2}')
+    with ooc.create_zarr(tmp_path / "day1" / "t", 10, chunks=5) as a:
+        a[...] = 1
+    shutil.copytree(tmp_path / "day1", tmp_path / "day2", copy_function=os.link)
+    assert os.path.samefile(tmp_path / "day1" / "t" / "zarr.json", tmp_path / "day2" / "t" / "zarr.json")
+
+    def opened(day, mode="r", within_group=False):
+        return ooc.open_file(tmp_path / day, mode, dataset="t") if within_group else ooc.open_file(tmp_path / day / "t", mode)
+
+    with opened("day1", "r+") as a:
+        with pytest.raises(ooc.Busy):  # they have one lock, too
+            opened("day2", "r+")
+        a[5:] = 3
+    with opened("day2", "r+") as b:
+        b[...] = 2
+    for within_group in (False, True):
+        with opened("day1", within_group=within_group) as a, opened("day2", within_group=within_group) as b:
+            assert a[...].tolist() == [1] * 5 + [3] * 5 and b[...].tolist() == [2] * 10
+            (tmp_path / "link").unlink(missing_ok=True)
+            (tmp_path / "link").symlink_to("day2")
+            assert np.shares_memory(b[...], opened("link", within_group=within_group)[...])
+
+
+def test_links_of_one_name_to_datasets_of_one_file_are_different_arrays(tmp_path, budget):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "c.h5", "w") as f:
+        f.create_dataset("p", data=np.zeros(20), chunks=(5,))
+        f.create_dataset("q", data=np.ones(20), chunks=(5,))
+    for name, to in (("a.h5", "/p"), ("b.h5", "/q")):
+        with h5py.File(tmp_path / name, "w") as f:
+            f["x"] = h5py.ExternalLink("c.h5", to)
+    a, b = ooc.open_file(tmp_path / "a.h5", dataset="x"), ooc.open_file(tmp_path / "b.h5", dataset="x")
+    assert np.all(a[...] == 0) and np.all(b[...] == 1)
+    assert np.shares_memory(b[...], ooc.open_file(tmp_path / "b.h5", dataset="x")[...])
+
+
+def test_datasets_in_one_raw_file_are_different_arrays(tmp_path, budget):
+    h5py = pytest.importorskip("h5py")
+    np.arange(40.0).tofile(tmp_path / "raw.bin")
+    for i, offset in enumerate((0, 160)):
+        for name, where in {"whole": [(offset, 160)], "in_parts": [(offset, 80), (offset + 80, 80)]}.items():
+            with h5py.File(tmp_path / f"{name}{i}.h5", "w") as f:
+                f.create_dataset("x", (20,), "f8", external=[(str(tmp_path / "raw.bin"), *place) for place in where])
+    for name in ("whole", "in_parts"):
+        a, b = (ooc.open_file(tmp_path / f"{name}{i}.h5", dataset="x") for i in range(2))
+        assert np.array_equal(a[...], np.arange(20.0)) and np.array_equal(b[...], np.arange(20.0) + 20)
+        del a, b
+        gc.collect()
+    with ooc.open_file(tmp_path / "whole1.h5", "r+", dataset="x") as b:
+        b[...] = 1
+    assert np.array_equal(np.fromfile(tmp_path / "raw.bin"), np.concatenate([np.arange(20.0), np.ones(20)]))
+
+
+def test_a_dataset_that_was_written_anew_is_opened_anew(tmp_path, budget):
+    h5py = pytest.importorskip("h5py")
+
+    def write(value, *before):
+        with h5py.File(tmp_path / "x.h5", "w") as f:  # the same file, cut off and written again
+            for name in before:
+                f[name] = np.zeros(1000)
+            f.create_dataset("x", data=np.full(100_000, value), chunks=(1000,), compression="gzip")
+
+    write(1.0)
+    file = os.stat(tmp_path / "x.h5")
+    a = ooc.open_file(tmp_path / "x.h5", block="8KiB")
+    assert a[0] == 1
+    write(2.0, "before")
+    assert os.stat(tmp_path / "x.h5").st_ino == file.st_ino
+    with pytest.raises(OSError, match="open it again"):
+        a.read()
+    again = ooc.open_file(tmp_path / "x.h5", dataset="x", block="8KiB")
+    assert np.all(again.read() == 2)
+    del again
+    with ooc.open_file(tmp_path / "x.h5", dataset="x") as again:
+        assert np.all(again[...] == 2)
+    a.close()

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -100,6 +101,25 @@ def test_chunks_that_stay_as_they_are_are_not_written(tmp_path):
         a[9, 29] = 4
         a.writeback()
         assert files(tmp_path / "a") == ["c/1/2", "zarr.json"]
+
+
+def test_what_is_above_a_symbolic_link_is_where_the_system_says(tmp_path, monkeypatch):
+    (tmp_path / "data" / "x").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("data/x")
+    for where, value in (("data/t.zarr", 1), ("t.zarr", 2)):
+        with ooc.create_zarr(tmp_path / where, 10, chunks=5) as a:
+            a[...] = value
+    monkeypatch.chdir(tmp_path)
+    for path in ("link/../t.zarr", tmp_path / "link/../t.zarr", "./link/.././t.zarr/"):
+        with ooc.open_file(path) as a:
+            assert np.all(a[...] == 1)
+            assert pickle.loads(pickle.dumps(a)) is a
+    with ooc.open_file("link/../t.zarr", "r+") as a:
+        a[:5] = 3
+    with ooc.open_file("t.zarr") as a:
+        assert np.all(a[...] == 2)
+    ooc.create_zarr("link/../new.zarr", 3).close()
+    assert (tmp_path / "data/new.zarr").is_dir()
 
 
 def test_what_is_there_is_not_overwritten_unasked(tmp_path):

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
 Numbers = Any  #: an array of 64-bit numbers
+
+
+def absolute(path: str) -> str:
+    """`os.path.abspath` but for "..", which behind a symbolic link leads elsewhere than the text says."""
+    return "/" + "/".join(part for part in os.path.join(os.getcwd(), path).split("/") if part not in ("", "."))
 
 
 class Files(NamedTuple):
@@ -20,6 +27,12 @@ class Files(NamedTuple):
     paths: Sequence[str] = ()  #: instead, of files with names of their own
     states: Numbers = np.zeros((0, 2), np.uint64)  #: bytes and time of change of each of these
     file_of: Sequence[int] = ()  #: of each chunk, row-major, the number of its file in `paths`
+
+    def key(self) -> bytes:
+        """The same for the same files, whatever symbolic links lead to them."""
+        folder, name = os.path.split(self.names)
+        said = repr(self._replace(names=os.path.join(os.path.realpath(folder), name), states=None, file_of=()))
+        return said.encode() + self.states.tobytes() + np.array(self.file_of, np.uint32).tobytes()
 
 
 class Packing(NamedTuple):
@@ -43,6 +56,20 @@ class Chunks(NamedTuple):
     files: Optional[Files] = None  #: none: all are in the file that is opened
     packing: Sequence[Packing] = ()  #: of each filter, where the array is written to
     parameters: Sequence[Sequence[int]] = ()  #: of each filter what unpacking needs to know, where that is any
+
+    def key(self) -> bytes:
+        """The same for the same chunks of a file: its name and `dataset` do not tell, as links lead from both to others."""
+        said = hashlib.sha256(repr(self._replace(table=None, files=None)).encode())
+        said.update(np.asarray(self.table).tobytes())
+        said.update(b"" if self.files is None else self.files.key())
+        return said.digest()
+
+    def for_core(self) -> Tuple[Any, ...]:
+        """With names as the bytes that they are, which need be no text."""
+        files: Optional[Tuple[Any, ...]] = None
+        if self.files is not None:
+            files = (os.fsencode(self.files.names), *self.files[1:5], [os.fsencode(p) for p in self.files.paths], *self.files[6:])
+        return (os.fsencode(self.dataset), *self[1:6], files, *self[7:])
 
 
 class Place(NamedTuple):

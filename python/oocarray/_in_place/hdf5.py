@@ -11,7 +11,7 @@ from typing import Any, List, NoReturn, Optional
 import numpy as np
 
 from .._errors import Busy, InvalidRequest, TypeMismatch
-from .chunks import Chunks, Place
+from .chunks import Chunks, Place, absolute
 from .hdf5_chunks import Refuse, chunks_of
 from .hdf5_external import Segment, chunks_of_segments, in_memory, segments_of
 from .hdf5_virtual import chunks_of_virtual
@@ -246,7 +246,9 @@ def _place(dataset: Any, at: str, name: str, dtype: "np.dtype[Any]", writable: b
     offset = 0
     layout = dataset.id.get_create_plist().get_layout()
     file = dataset.file.id.get_vfd_handle()
-    if dataset.shape is None or 0 in dataset.shape:  # lies nowhere
+    if dataset.shape is None:  # H5S_NULL
+        refuse("has no elements and no shape")
+    if 0 in dataset.shape:  # lies nowhere
         pass
     elif layout == h5py.h5d.COMPACT:
         if writable:
@@ -275,5 +277,5 @@ def _place(dataset: Any, at: str, name: str, dtype: "np.dtype[Any]", writable: b
         if begin % dtype.alignment == 0 or writable:
             offset = begin
         else:  # where elements cannot be mapped, they are copied
-            chunks = chunks_of_segments([Segment(os.path.abspath(at), begin, dataset.nbytes)], dataset, name, dtype, refuse)
+            chunks = chunks_of_segments([Segment(absolute(at), begin, dataset.nbytes)], dataset, name, dtype, refuse)
     return Place(dtype, dataset.shape, at, os.dup(file), offset, chunks)

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import _core
 from .._errors import InvalidRequest, TypeMismatch
-from .chunks import Chunks, Files, Place
+from .chunks import Chunks, Files, Place, absolute
 from .zarr_metadata import Described, described
 
 _metadata = ("zarr.json", ".zarray", ".zgroup")
@@ -30,7 +30,7 @@ class _Part(NamedTuple):
 
 class _Folder:
     def __init__(self, path: str) -> None:
-        self.path = os.path.abspath(path)
+        self.path = absolute(path)
 
     def file_of(self, key: str) -> str:
         return os.path.join(self.path, key)
@@ -146,7 +146,7 @@ def _found(where: Any, path: str, name: Optional[str], writable: bool) -> Place:
     key, d = _described(where, name)
     if writable and isinstance(where, _Zip):
         raise TypeMismatch(f"'{path}': chunks in a zip file are only read in place: leave mode='r+' out, or copy it by from_zarr()")
-    label = name or os.path.basename(where.path)
+    label = name or os.path.basename(os.path.realpath(where.path))
     base = f"{name}/" if name else ""
     files: Optional[Files] = None
     if isinstance(where, _Folder):

@@ -15,6 +15,7 @@ from .._copying import passing_name, remove, take_name
 from .._errors import InvalidRequest, TypeMismatch
 from .._numbers import Shape, shape_of
 from .._open_file import open_file
+from .chunks import absolute
 from .zarr import is_zarr
 from .zarr_metadata import described
 
@@ -76,7 +77,7 @@ def create_zarr(
         For elements that version 3 has no name for, and codecs that this build does not apply.
     ValueError, OSError
     """
-    where = os.path.abspath(os.fspath(path))
+    where = absolute(os.fspath(path))
     meta = metadata_of_new(where, shape_of(shape), np.dtype(dtype), chunks, codecs, fill_value, shards)
     if dimension_names is not None:
         if len(dimension_names) != len(meta["shape"]):

@@ -48,7 +48,7 @@ class Deferred(Array):
     """
 
     _raw = None
-    _inode = None
+    _held_by = None
 
     def __init__(self, node: Node) -> None:
         object.__setattr__(self, "_node", node)
