@@ -54,7 +54,9 @@ struct chunk_packing {
   std::uint32_t blosc_block = 0;    ///< bytes; 0: its library chooses
 };
 
-/// Where a chunk lies in its file (H5Dget_chunk_info_by_coord); one that was never written has 0 bytes.
+/// Where a chunk lies in its file (H5Dget_chunk_info_by_coord); one that was never written has 0 bytes.  Without
+/// filters one at the end of the array may lack what lies beyond that, where that is the end of the chunk: so pieces of
+/// what is in no chunks need not divide it.
 struct file_chunk {
   std::uint64_t offset = 0;
   std::uint32_t bytes = 0;

@@ -103,8 +103,8 @@ inline std::string last_error() {
 /// A dataset, and where it lies.
 class dataset_place {
  public:
-  /// `file` and `name` are those that it was asked for by.
-  dataset_place(hid_t dataset, std::string file, std::string name, bool writable)
+  /// `file` and `name` are those that it was asked for by; `alignment` is that of an element in memory.
+  dataset_place(hid_t dataset, std::string file, std::string name, bool writable, std::size_t alignment)
       : dataset_(dataset),
         made_(H5Dget_create_plist(dataset), H5Pclose),
         type_(H5Dget_type(dataset), H5Tclose),
@@ -121,7 +121,7 @@ class dataset_place {
     contents.extents.assign(extents_.begin(), extents_.end());
     if (rank == 0) contents.extents = {1};
     if (std::find(extents_.begin(), extents_.end(), 0U) != extents_.end()) return;  // it lies nowhere
-    find_elements(writable);
+    find_elements(writable, alignment);
   }
 
   std::string path;  ///< of the file that has its elements: a link leads to another one than it was asked for in
@@ -156,7 +156,7 @@ class dataset_place {
     H5Pget_userblock(plist, &user_block_);
   }
 
-  void find_elements(bool writable) {
+  void find_elements(bool writable, std::size_t alignment) {
     switch (H5Pget_layout(made_)) {
       case H5D_CONTIGUOUS: {
         H5D_space_status_t written = H5D_SPACE_STATUS_ERROR;
@@ -164,8 +164,8 @@ class dataset_place {
         if (H5Pget_external_count(made_) > 0) refuse("is stored in other files");
         if (written != H5D_SPACE_STATUS_ALLOCATED) refuse("has no space in the file yet, as nothing was written to it");
         contents.offset = H5Dget_offset(dataset_);
-        // An element is aligned to a power of two that divides its size.  What memory cannot map is copied.
-        if (!writable && contents.offset % std::min<std::size_t>(element_ & (~element_ + 1), 16) != 0) find_pieces();
+        // What memory cannot map is copied.
+        if (!writable && contents.offset % alignment != 0) find_pieces();
         return;
       }
       case H5D_CHUNKED:
@@ -193,7 +193,12 @@ class dataset_place {
     if (const hid_t number = native(type); number >= 0) return H5Tequal(type_, number) > 0;
     if (!type.starts_with("struct")) return false;  // no types of HDF5 are f2 or f16 for all compilers
     return H5Tdetect_class(type_, H5T_VLEN) <= 0 && H5Tis_variable_str(type_) <= 0 &&
-           H5Tdetect_class(type_, H5T_REFERENCE) <= 0;
+           H5Tdetect_class(type_, H5T_REFERENCE) <= 0 && (kind != H5T_COMPOUND || is_in_native_order());
+  }
+  /// Of all numbers in a record.
+  bool is_in_native_order() const {
+    const H5T_order_t order = H5Tget_order(type_);
+    return order == H5T_ORDER_NONE || order == H5Tget_order(H5T_NATIVE_INT);
   }
   bool is_false_and_true() const {
     std::array<unsigned char, 2> v{};
@@ -214,29 +219,25 @@ class dataset_place {
     return -1;
   }
 
-  /// Chunks that follow each other in row-major order, without filters, and fill the dataset.
+  /// Pieces that follow each other in row-major order, as chunks without filters; the last ones are shorter.
   void find_pieces() {
-    constexpr std::size_t wanted = 4 << 20, most = UINT32_MAX;  // bytes
+    constexpr std::size_t wanted = 4 << 20;  // bytes
     file_chunks& c = contents.chunks.emplace();
     c.dataset = name_;
     c.extents = contents.extents;
-    std::size_t row = element_, each = 1;  // bytes of an index of a dimension; pieces
-    for (const std::size_t n : c.extents) row *= n;
+    const std::size_t all = std::accumulate(c.extents.begin(), c.extents.end(), element_, std::multiplies<>());
+    std::size_t row = all, line = all, piece = all;  // bytes: of an index of a dimension, and of all of them
     for (std::size_t& n : c.extents) {
+      line = row;
       row /= n;
-      std::size_t rows = std::min(n, std::max<std::size_t>(1, wanted / row));
-      while (n % rows != 0) --rows;
-      const bool few = rows < wanted / row / 16;  // a length with no fitting divisor: all of it, if it is not too much
-      if (few && n * row <= most) rows = n;
-      each *= n / rows;
-      n = rows;
-      if (rows > 1 || row <= wanted) break;
+      n = std::min(n, std::max<std::size_t>(1, wanted / row));
+      piece = n * row;
+      if (n > 1 || row <= wanted) break;
     }
-    const std::size_t bytes = std::accumulate(c.extents.begin(), c.extents.end(), element_, std::multiplies<>());
-    constexpr std::size_t most_pieces = 1 << 24;
-    if (each > most_pieces || bytes > most) refuse("begins at a byte where memory cannot map its elements");
-    for (std::size_t i = 0; i < each; ++i)
-      c.table.push_back({contents.offset + i * bytes, static_cast<std::uint32_t>(bytes), 0});
+    if (piece > UINT32_MAX) refuse("begins at a byte where memory cannot map its elements");
+    for (std::size_t begin = 0; begin < all; begin += line)
+      for (std::size_t at = 0; at < line; at += piece)
+        c.table.push_back({contents.offset + begin + at, static_cast<std::uint32_t>(std::min(piece, line - at)), 0});
     contents.offset = 0;
   }
 
@@ -422,7 +423,7 @@ ooc_array<T, N, Layout> open_dataset(runtime& rt, const std::string& path, const
                                      const array_options<T>& options) {
   const quiet no_messages;
   const opened_dataset opened(path, dataset);
-  const dataset_place at(opened.dataset, path, dataset, std::is_same_v<How, open_t>);
+  const dataset_place at(opened.dataset, path, dataset, std::is_same_v<How, open_t>, alignof(T));
   at.require(ooc::element_type<T>::name(), sizeof(T));
   return open_file<T, N, Layout>(rt, at.path, how, at.contents, options);
 }

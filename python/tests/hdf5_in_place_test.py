@@ -95,12 +95,40 @@ def test_elements_that_begin_at_any_byte_are_read(tmp_path, budget):
         ((1 << 20,), 8 << 20, (1 << 19,)),
         ((1048583,), 8 * 1048583, (1048583,)),  # a prime number
         ((1, 100, 1000, 1000), 8 * 10**8, (1, 1, 500, 1000)),
+        ((16777259,), 8 * 16777259, ()),  # another one, of 128 MiB
+        ((2 * 8388617,), 8 * 16777234, ()),
+        ((3, 8388617), 8 * 8388617, ()),
+        ((300, 65537), 8 * 65537 * 300, (6, 65537)),
+        ((16777259,), 0, (1 << 19,)),
+        ((3, 16777259), 0, (1, 1 << 19)),
+        ((100, 7), 0, (100, 7)),
         ((30, 80), 4 * 40, (1, 40)),
         ((30, 80), 6, ()),
     ],
 )
 def test_pieces_of_what_is_in_no_chunks_divide_it(shape, divides, expected):
     assert pieces(shape, 4 if divides in (160, 6) else 8, divides) == expected
+
+
+@pytest.mark.parametrize("shape", [(8388617,), (2, 4194319)])  # prime numbers
+def test_what_no_piece_divides_is_read_with_a_small_budget(tmp_path, shape):
+    there = np.arange(8388700.0)[: np.prod(shape)].reshape(shape)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["odd"] = np.zeros(3, "u1")
+        file["d"] = there
+        file.create_virtual_dataset("virtual", _whole_of(file["d"]))
+        assert file["d"].id.get_offset() % 8 != 0
+    for name in ("d", "virtual"):
+        with ooc.Runtime("28MiB"), ooc.open_file(tmp_path / "a.h5", dataset=name) as a:
+            some = (*(n - 1 for n in shape[:-1]), np.array([0, 1, 524287, 524288, shape[-1] - 1]))
+            assert np.array_equal(a.gather(tuple(np.broadcast_arrays(*some))), there[some])
+            assert ooc.sum(a) == there.sum()
+
+
+def _whole_of(dataset):
+    layout = h5py.VirtualLayout(dataset.shape, dataset.dtype)
+    layout[...] = h5py.VirtualSource(dataset)
+    return layout
 
 
 @pytest.mark.parametrize("mode", ["r", "r+"])

@@ -67,6 +67,54 @@ def test_an_array_within_a_file_is_copied_into_a_store(shell, values, files, nam
     shell.refused("cp", "./run.h5/none", "c", names=["none"])
 
 
+def plain(values):
+    """Lists of numbers and bytes, whatever their order of bytes was."""
+    values = values.tolist() if hasattr(values, "tolist") else values
+    return [plain(v) for v in values] if isinstance(values, (list, tuple)) else values
+
+
+swapped = {
+    "records": np.array([(1, 2.5)], [("n", ">i4"), ("x", ">f8")]),
+    "one_of_them": np.array([(1, 2.5)], [("n", "i4"), ("x", ">f8")]),
+    "arrays": np.array([([1, 2],)], [("n", ">i2", 2)]),
+    "inner": np.array([((1, 2.5),)], [("in", [("n", ">i4"), ("x", "f8")])]),
+    "complex": np.array([(1 + 2j, 3)], [("c", ">c16"), ("n", "i4")]),
+}
+
+
+@pytest.mark.parametrize("name", [*swapped, "padded"])
+def test_records_and_texts_that_are_converted_are_only_imported(shell, name):
+    expected = swapped.get(name, np.array([b"ab", b"c"], "S4"))
+    with h5py.File(in_folder(shell, "x.h5"), "w") as f:
+        if name != "padded":
+            f["d"] = expected
+        else:
+            padded = h5py.h5t.C_S1.copy()
+            padded.set_size(4)
+            padded.set_strpad(h5py.h5t.STR_SPACEPAD)
+            d = h5py.h5d.create(f.id, b"d", padded, h5py.h5s.create_simple((2,)))
+            d.write(h5py.h5s.ALL, h5py.h5s.ALL, np.array([b"ab  ", b"c   "]), padded)
+    for command in (["export", "./x.h5/d", "out.npy"], ["cp", "./x.h5/d", "a"], ["stat", "./x.h5/d"]):
+        shell.refused(*command, names=["'d'", "converted", "import it"])
+    shell.ok("import", "x.h5", "a", "--dataset", "d", "-q")
+    shell.ok("export", "a", "out.npy", "-q")
+    assert plain(np.load(in_folder(shell, "out.npy"))) == plain(expected)
+
+
+def test_records_and_texts_that_are_not_converted_are_used_in_place(shell):
+    records = np.array(
+        [(1, 2.5, True, b"ab", [1, 2], 3j)],
+        [("n", "i4"), ("x", "f8"), ("b", "?"), ("s", "S3"), ("a", "u2", 2), ("c", "c8")],
+    )
+    one = h5py.h5t.C_S1.copy()  # as NetCDF has characters
+    with h5py.File(in_folder(shell, "x.h5"), "w") as f:
+        f["d"] = records
+        h5py.h5d.create(f.id, b"chars", one, h5py.h5s.create_simple((2,))).write(h5py.h5s.ALL, h5py.h5s.ALL, np.array([b"a", b"b"]), one)
+    for name, expected in (("d", records), ("chars", np.array([b"a", b"b"]))):
+        shell.ok("export", f"./x.h5/{name}", "out.npy", "-q", "--force")
+        assert plain(np.load(in_folder(shell, "out.npy"))) == plain(expected)
+
+
 @pytest.mark.parametrize("name", ["run.h5/g/plain", "run.h5/packed", "a.npy"])
 def test_a_picture_of_a_file_in_place_is_that_of_the_array(shell, files, name):
     if shell.run("picture", "--help").returncode:

@@ -187,6 +187,28 @@ element_type described_element_of(hid_t type, const std::string& what) {
   }
 }
 
+bool is_stored_as(hid_t stored, hid_t in_memory) {
+  if (H5Tequal(stored, in_memory) > 0) return true;
+  switch (H5Tget_class(stored)) {
+    case H5T_ENUM: return H5Tequal(handle(H5Tget_super(stored), H5Tclose), in_memory) > 0;
+    case H5T_ARRAY:
+      return is_stored_as(handle(H5Tget_super(stored), H5Tclose), handle(H5Tget_super(in_memory), H5Tclose));
+    case H5T_STRING: return H5Tget_size(stored) == 1 && H5Tget_strpad(stored) == H5T_STR_NULLTERM;  // NetCDF's char
+    case H5T_COMPOUND: break;
+    default: return false;
+  }
+  for (int i = 0; i < H5Tget_nmembers(stored); ++i) {
+    const auto of = static_cast<unsigned>(i);
+    char* const name = H5Tget_member_name(stored, of);
+    const int here = name ? H5Tget_member_index(in_memory, name) : -1;
+    H5free_memory(name);
+    if (here < 0 || !is_stored_as(handle(H5Tget_member_type(stored, of), H5Tclose),
+                                  handle(H5Tget_member_type(in_memory, static_cast<unsigned>(here)), H5Tclose)))
+      return false;
+  }
+  return true;
+}
+
 handle type_described(const element_description& d, const std::string& what) {
   if (d.type.empty()) return record_described(d, what);
   const std::uint64_t bytes = d.size();

@@ -14,6 +14,7 @@
 #include "formats/hdf5_types.hpp"
 #include "oocarray/error.hpp"
 #include "oocarray/units.hpp"
+#include "storage/layout/element_type.hpp"
 #include "storage/layout/fill_pattern.hpp"
 #include "storage/layout/placement.hpp"
 
@@ -263,6 +264,9 @@ hdf5_input::~hdf5_input() = default;
 const std::string& hdf5_input::dataset() const { return impl_->dataset; }
 const storage::array_description& hdf5_input::array() const { return impl_->array; }
 const std::string& hdf5_input::description() const { return impl_->element.description; }
+bool hdf5_input::is_stored_as_described() const {
+  return is_stored_as(handle(H5Dget_type(impl_->data), H5Tclose), impl_->element.type);
+}
 const storage::index& hdf5_input::chunk() const { return impl_->chunk; }
 const std::vector<std::byte>& hdf5_input::fill() const { return impl_->fill; }
 const texts& hdf5_input::attributes() const { return impl_->attributes; }
@@ -329,8 +333,12 @@ void hdf5_input::read(const storage::index& lower, const storage::index& upper, 
 
 hdf5_place hdf5_in_place(const std::string& file, const hdf5_input& in) {
   const detail::hdf5::opened_dataset opened(file, in.dataset());
-  detail::hdf5::dataset_place at(opened.dataset, file, in.dataset(), false);
-  at.require(in.array().element_type, in.array().element_size);
+  const storage::array_description& is = in.array();
+  const std::size_t alignment = storage::element_alignment(is.element_type, is.element_size);
+  detail::hdf5::dataset_place at(opened.dataset, file, in.dataset(), false, alignment);
+  if (!in.description().empty() && !in.is_stored_as_described())
+    at.refuse("has records or texts that are converted as they are read, such as big-endian numbers");
+  at.require(is.element_type, is.element_size);
   return {std::move(at.path), std::move(at.contents)};
 }
 

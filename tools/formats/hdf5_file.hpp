@@ -36,6 +36,8 @@ class hdf5_input {
   const storage::array_description& array() const;
   /// Of its elements, where their name does not say it (element_description.hpp).
   const std::string& description() const;
+  /// Whether read() gives such elements as the file has them.
+  bool is_stored_as_described() const;
   /// Shape of the pieces in which it is stored; empty: it is contiguous.
   const storage::index& chunk() const;
   const std::vector<std::byte>& fill() const;  ///< one element; empty: zeros

@@ -31,6 +31,7 @@ hdf5_input::~hdf5_input() = default;
 const std::string& hdf5_input::dataset() const { std::abort(); }
 const storage::array_description& hdf5_input::array() const { std::abort(); }
 const std::string& hdf5_input::description() const { std::abort(); }
+bool hdf5_input::is_stored_as_described() const { std::abort(); }
 const storage::index& hdf5_input::chunk() const { std::abort(); }
 const std::vector<std::byte>& hdf5_input::fill() const { std::abort(); }
 const std::map<std::string, std::string>& hdf5_input::attributes() const { std::abort(); }

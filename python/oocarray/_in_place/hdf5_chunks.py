@@ -125,22 +125,38 @@ def _is_unpacked(dataset: Any, origin: Tuple[int, ...], dtype: "np.dtype[Any]") 
 
 
 _piece = 4 << 20  #: bytes that are read together of what is not in chunks
+_most_whole = 64 << 20  #: as above, where they cannot be divided
+_most_pieces = 1 << 20
 
 
-def pieces(shape: Tuple[int, ...], item: int, divides: int) -> Tuple[int, ...]:
-    """The shape of pieces of an array that follow each other in row-major order, fill it, and have bytes that divide `divides`.
+def pieces(shape: Tuple[int, ...], item: int, divides: int = 0) -> Tuple[int, ...]:
+    """The shape of pieces of an array that follow each other in row-major order, of about 4 MiB.
 
-    They have about 4 MiB, or, where its extents have no such divisors, more or less; (): there are none.
+    `divides`: they fill the array, and their bytes divide this many.  They have more or less then where its extents have no
+    such divisors; (): there are none, or only very small ones.  Without it those at the end are shorter.
     """
     for d, n in enumerate(shape):
         row = math.prod(shape[d + 1 :]) * item
         if row > _piece and d + 1 < len(shape):
             continue
         most = min(n, max(1, _piece // row))
-        for rows in (*range(most, most // 16, -1), n, *range(most // 16, 0, -1)):
-            if n % rows == 0 and divides % (rows * row) == 0:
-                return (1,) * d + (rows,) + shape[d + 1 :]
+        whole = [n] if n * row <= _most_whole else []
+        for rows in (*range(most, most // 16, -1), *whole, *range(most // 16, 0, -1)):
+            if n % rows == 0 and divides % (rows * row) == 0 or divides == 0:
+                few = math.prod(shape[:d]) * -(-n // rows) <= _most_pieces
+                return (1,) * d + (rows,) + shape[d + 1 :] if few else ()
     return ()
+
+
+def table_of_pieces(piece: Tuple[int, ...], shape: Tuple[int, ...], item: int, begin: int) -> "np.ndarray[Any, Any]":
+    """Offset, bytes and mask of each, where the array begins at that byte."""
+    d = next(d for d in range(len(shape)) if piece[d + 1 :] == shape[d + 1 :])  # in which it is divided
+    line, each = math.prod(shape[d:]) * item, math.prod(piece) * item
+    lines, at = np.arange(0, math.prod(shape) * item, line), np.arange(0, line, each)
+    table = np.zeros((len(lines) * len(at), 3), np.uint64)
+    table[:, 0] = begin + (lines[:, np.newaxis] + at).ravel()
+    table[:, 1] = np.tile(np.minimum(each, line - at), len(lines))
+    return table
 
 
 _left_out = 2**32 - 1  # all filters

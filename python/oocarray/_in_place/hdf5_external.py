@@ -9,8 +9,8 @@ from typing import Any, List, NamedTuple
 import numpy as np
 
 from .._hdf5_sources import check_sources, place_of_raw_file
-from .chunks import Chunks, Files
-from .hdf5_chunks import Refuse, fill_of, pieces
+from .chunks import Chunks, Files, absolute
+from .hdf5_chunks import Refuse, fill_of, pieces, table_of_pieces
 
 
 class Segment(NamedTuple):
@@ -27,7 +27,7 @@ def segments_of(dataset: Any, where: str) -> List[Segment]:
     for name, offset, size in dataset.external:
         size = min(size, left)
         if size > 0:
-            file = os.path.abspath(place_of_raw_file(dataset, name))
+            file = absolute(place_of_raw_file(dataset, name))
             os.stat(file)
             found.append(Segment(file, offset, size))
         left -= size
@@ -37,15 +37,20 @@ def segments_of(dataset: Any, where: str) -> List[Segment]:
 
 def chunks_of_segments(raw: List[Segment], dataset: Any, name: str, dtype: "np.dtype[Any]", refuse: Refuse) -> Chunks:
     """Pieces of raw files as chunks of one dataset."""
-    piece = pieces(dataset.shape, dtype.itemsize, math.gcd(*(s.size for s in raw)))
-    if not piece:
-        return refuse("is stored in several files, which do not each have whole elements")
-    each = math.prod(piece) * dtype.itemsize
-    rows = [(s.offset + at, each, 0) for s in raw for at in range(0, s.size, each)]
-    file_of = [i for i, s in enumerate(raw) for _ in range(0, s.size, each)]
+    if len(raw) == 1:
+        piece = pieces(dataset.shape, dtype.itemsize)
+        table = table_of_pieces(piece, dataset.shape, dtype.itemsize, raw[0].offset)
+        file_of = [0] * len(table)
+    else:
+        piece = pieces(dataset.shape, dtype.itemsize, math.gcd(*(s.size for s in raw)))
+        if not piece:
+            return refuse("is stored in several files, which do not each have whole elements, or are not divided into equal parts")
+        each = math.prod(piece) * dtype.itemsize
+        table = np.array([(s.offset + at, each, 0) for s in raw for at in range(0, s.size, each)], np.uint64)
+        file_of = [i for i, s in enumerate(raw) for _ in range(0, s.size, each)]
     states = np.array([(os.stat(s.file).st_size, os.stat(s.file).st_mtime_ns) for s in raw], np.uint64)
     files = Files(paths=[s.file for s in raw], states=states, file_of=file_of)
-    return Chunks(name, piece, [], fill_of(dataset, dtype), np.array(rows, np.uint64), files=files)
+    return Chunks(name, piece, [], fill_of(dataset, dtype), table, files=files)
 
 
 def in_memory(dataset: Any) -> int:

@@ -10,8 +10,8 @@ from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
 import numpy as np
 
 from .._hdf5_sources import places_of
-from .chunks import Chunks, Files
-from .hdf5_chunks import Refuse, chunks_of, fill_of, pieces
+from .chunks import Chunks, Files, absolute
+from .hdf5_chunks import Refuse, chunks_of, fill_of, pieces, table_of_pieces
 
 Shape = Tuple[int, ...]
 
@@ -75,19 +75,20 @@ def _parts(dataset: Any, refuse: Refuse) -> Iterator[_Part]:
         yield _Part(path, plist.get_virtual_dsetname(i), begin, shape, plist.get_virtual_srcspace(i))
 
 
-def _contiguous(source: _Source, part: _Part, item: int, refuse: Refuse) -> Tuple[Shape, "np.ndarray[Any, Any]"]:
-    """Of a source in one piece: the shape of the pieces that it is read in, and offset, bytes and mask of each."""
+def _contiguous(
+    source: _Source, part: _Part, item: int, alone: bool, refuse: Refuse
+) -> Tuple[Shape, "np.ndarray[Any, Any]"]:
+    """Of a source in one piece: the shape of the pieces that it is read in, and offset, bytes and mask of each.
+
+    `alone`: it is all of the dataset, at whose end pieces may be shorter.
+    """
     if _box(part.source_space, source.shape, refuse) != ((0,) * len(source.shape), source.shape):
         refuse(f"has a part of '{part.path}', dataset '{part.dataset}', which is not in chunks")
-    whole = math.prod(part.shape) * item
-    chunk = pieces(part.shape, item, whole)
-    each = math.prod(chunk) * item
-    n = whole // each
-    table = np.zeros((n, 3), np.uint64)
-    if source.offset is not None:
-        table[:, 0] = source.offset + np.arange(n) * each
-        table[:, 1] = each
-    return chunk, table
+    chunk = pieces(part.shape, item, 0 if alone else math.prod(part.shape) * item)
+    if not chunk:
+        refuse(f"has a part of '{part.path}', dataset '{part.dataset}', which is not in chunks and cannot be divided")
+    table = table_of_pieces(chunk, part.shape, item, source.offset or 0)
+    return chunk, table if source.offset is not None else np.zeros_like(table)
 
 
 def _in_chunks(source: _Source, found: Chunks, part: _Part, refuse: Refuse) -> Tuple[Shape, "np.ndarray[Any, Any]"]:
@@ -122,7 +123,7 @@ def _source(part: _Part, dataset: Any, dtype: "np.dtype[Any]", refuse: Refuse) -
             refuse(f"{where} with other elements")
         if layout not in (h5py.h5d.CONTIGUOUS, h5py.h5d.CHUNKED) or source.external:
             refuse(f"{where} that lies neither in one piece nor in chunks")
-        holder = os.path.abspath(source.file.filename)  # it is opened again where it is read
+        holder = absolute(source.file.filename)  # it is opened again where it is read
         state = os.stat(holder)
         in_chunks = layout == h5py.h5d.CHUNKED
         nowhere = source.id.get_space_status() == h5py.h5d.SPACE_STATUS_NOT_ALLOCATED
@@ -151,7 +152,7 @@ def chunks_of_virtual(dataset: Any, name: str, dtype: "np.dtype[Any]", refuse: R
             one, table = _in_chunks(source, source.chunks, part, refuse)
             by = (source.chunks.filters, source.chunks.parameters)
         else:
-            one, table = _contiguous(source, part, dtype.itemsize, refuse)
+            one, table = _contiguous(source, part, dtype.itemsize, len(parts) == 1, refuse)
             by = ([], [])
         if source.fill != (fill or bytes(dtype.itemsize)) and not table[:, 1].all():
             refuse(f"has a source, '{part.path}', dataset '{part.dataset}', not all written, with another fill value")

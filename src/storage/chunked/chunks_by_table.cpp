@@ -85,19 +85,28 @@ void chunks_by_table::will_read(std::uint64_t chunk) const noexcept {
     static_cast<void>(::posix_fadvise(fd, static_cast<off_t>(place.offset), place.bytes, POSIX_FADV_WILLNEED));
 }
 
+bool chunks_by_table::is_cut_short(std::uint64_t chunk) const {
+  const std::uint64_t bytes = chunks_.table[chunk].bytes;
+  return bytes < dataset_->grid.chunk_bytes() && chunks_.filters.empty() && chunks_.stored_order.empty() &&
+         bytes == dataset_->grid.bytes_in_array(chunk);
+}
+
 chunks_by_table::stored chunks_by_table::read_part(std::uint64_t chunk, int fd, const state& then,
                                                    chunk_decoder& into) const {
   const file_chunk& c = chunks_.table[chunk];
-  if (c.bytes > 0) {
-    const std::span<std::byte> memory = into.stored(c.bytes);
-    if (const int e = read_whole(fd, memory.data(), memory.size(), c.offset)) {
+  std::uint64_t bytes = c.bytes;
+  if (bytes > 0) {
+    if (is_cut_short(chunk)) bytes = dataset_->grid.chunk_bytes();
+    const std::span<std::byte> memory = into.stored(bytes);
+    if (const int e = read_whole(fd, memory.data(), c.bytes, c.offset)) {
       const std::error_code code(e, std::generic_category());
       return {failed(chunk, code, "cannot be read: " + code.message())};
     }
+    std::ranges::fill(memory.subspan(c.bytes), std::byte{});
   }
   struct stat s {};
   if (::fstat(fd, &s) != 0 || state_of(s) != then) return {failed(chunk, {ESTALE, std::generic_category()}, changed)};
-  return {{}, c.bytes, c.filter_mask};
+  return {{}, bytes, c.filter_mask};
 }
 
 }  // namespace ooc::storage

@@ -34,6 +34,8 @@ class chunks_by_table final : public stored_chunks {
   static state state_of(const struct stat& s);
   void check() const;
   const std::string& name_of(std::uint64_t chunk) const;
+  /// Whether what is stored ends where the array does, and not where the chunk does.
+  bool is_cut_short(std::uint64_t chunk) const;
   stored read_part(std::uint64_t chunk, int fd, const state& then, chunk_decoder& into) const;
 
   const std::shared_ptr<const plain_file> file_;

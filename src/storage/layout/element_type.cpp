@@ -22,4 +22,9 @@ std::uint32_t element_size(std::string_view type) noexcept {
   }
 }
 
+std::uint32_t element_alignment(std::string_view type, std::uint32_t size) noexcept {
+  if (type.empty() || type.starts_with("struct")) return 1;
+  return type[0] == 'c' ? size / 2 : size;
+}
+
 }  // namespace ooc::storage

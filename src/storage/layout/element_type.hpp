@@ -14,6 +14,9 @@ namespace ooc::storage {
 /// Bytes of an element; 0 where the name is not one of the above.
 std::uint32_t element_size(std::string_view type) noexcept;
 
+/// Bytes to a multiple of which the place of such an element must be, so that a program may touch it.
+std::uint32_t element_alignment(std::string_view type, std::uint32_t size) noexcept;
+
 /// For messages: the names that there are.
 inline constexpr const char* element_types = "b1 f2 f4 f8 f16 c8 c16 c32 i1 i2 i4 i8 u1 u2 u4 u8 struct<N>";
 

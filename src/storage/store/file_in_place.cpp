@@ -38,12 +38,6 @@ std::string extents_text(const std::vector<std::uint64_t>& extents) {
   return s + "}";
 }
 
-/// Bytes to a multiple of which an element's place must be.
-std::uint32_t alignment_of_type(const std::string& type, std::uint32_t size) {
-  if (type.starts_with("struct") || type.empty()) return 1;
-  return type[0] == 'c' ? size / 2 : size;
-}
-
 plain_file opened_in_place(const std::string& path, bool writable) {
   plain_file f;
   f.path = path;
@@ -101,7 +95,7 @@ place_contents contents_of_npy(const place_request& r, const plain_file& f, std:
   c.array.element_type = h.element_type;
   c.array.element_size = h.element_size;
   c.offset = h.data_offset;
-  c.alignment = r.alignment ? r.alignment : alignment_of_type(h.element_type, h.element_size);
+  c.alignment = r.alignment ? r.alignment : element_alignment(h.element_type, h.element_size);
   if (h.shape.empty())
     refuse(errc::invalid_request, f.path, "holds a single number without dimensions, which is no array");
   if (!asked.extents.empty() && !std::equal(asked.extents.begin(), asked.extents.end(), h.shape.begin(), h.shape.end()))
@@ -128,7 +122,7 @@ place_contents contents_of_raw(const place_request& r, const plain_file& f, std:
   c.array.element_size = r.element_size;
   c.offset = asked.offset;
   c.column_major = asked.order == index_order::column_major;
-  c.alignment = r.alignment ? r.alignment : alignment_of_type(r.element_type, r.element_size);
+  c.alignment = r.alignment ? r.alignment : element_alignment(r.element_type, r.element_size);
   if (asked.offset > size)
     refuse(errc::invalid_request, f.path,
            "the offset " + std::to_string(asked.offset) + " is beyond its end, at byte " + std::to_string(size));

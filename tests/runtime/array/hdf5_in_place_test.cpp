@@ -217,6 +217,56 @@ TEST_CASE("a contiguous dataset that begins where memory cannot map it is read, 
   CHECK_THROWS_WITH((open_hdf5<double, 2>(rt, path, misaligned[0], open)), Catch::Contains("no multiple of 8"));
 }
 
+TEST_CASE("what begins where memory cannot map it is read with a small budget, whatever divides its extents") {
+  const temporary_folder folder;
+  const std::string path = (folder.path() / "m.h5").string();
+  constexpr std::size_t n = 1'048'583;  // a prime number
+  std::vector<std::complex<double>> values(3 * n);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = {static_cast<double>(i), -1};
+  const hid_t complex = H5Tcreate(H5T_COMPOUND, 16);
+  H5Tinsert(complex, "r", 0, H5T_NATIVE_DOUBLE);
+  H5Tinsert(complex, "i", 8, H5T_NATIVE_DOUBLE);
+  const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  const auto write = [&](const std::string& name, hid_t type, const std::vector<hsize_t>& extents, const void* from) {
+    const hid_t space = H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr);
+    const hid_t dataset = H5Dcreate2(file, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    REQUIRE(H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, from) >= 0);
+    const hsize_t begin = H5Dget_offset(dataset);
+    H5Dclose(dataset);
+    H5Sclose(space);
+    return begin;
+  };
+  const std::uint8_t some[8] = {};
+  std::string unaligned, half_aligned, rows_of_it;
+  for (hsize_t k = 0; k < 4; ++k) {
+    write("b" + std::to_string(k), H5T_NATIVE_UINT8, {k < 2 ? 8U : 3U}, some);
+    const std::string name = "v" + std::to_string(k);
+    const hsize_t begin = write(name, complex, {n}, values.data());
+    if (begin % 8 != 0 && unaligned.empty()) {
+      unaligned = name;
+      write("odd", H5T_NATIVE_UINT8, {3}, some);
+      if (write("rows", complex, {3, n}, values.data()) % 8 != 0) rows_of_it = "rows";
+    }
+    if (begin % 16 == 8) half_aligned = name;
+  }
+  H5Tclose(complex);
+  H5Fclose(file);
+  REQUIRE_FALSE(unaligned.empty());
+  REQUIRE_FALSE(rows_of_it.empty());
+  REQUIRE_FALSE(half_aligned.empty());
+  runtime rt(memory(28_MiB));
+  {
+    const auto a = open_hdf5<std::complex<double>, 1>(rt, path, unaligned, open_read_only);
+    CHECK(std::equal(a.begin(), a.end(), values.begin()));
+  }
+  {
+    const auto a = open_hdf5<std::complex<double>, 2>(rt, path, rows_of_it, open_read_only);
+    CHECK((a[0][n - 1] == values[n - 1] && a[1][0] == values[n] && a[2][n - 1] == values[3 * n - 1]));
+  }
+  const auto a = open_hdf5<std::complex<double>, 1>(rt, path, half_aligned, open);  // enough for numbers of 8 bytes
+  CHECK(a[n - 1] == values[n - 1]);
+}
+
 TEST_CASE("elements of a dataset are those of the type that the program says, or it is refused") {
   const temporary_folder folder;
   const std::string path = (folder.path() / "t.h5").string();
@@ -246,6 +296,11 @@ TEST_CASE("elements of a dataset are those of the type that the program says, or
   H5Tinsert(compound, "n", HOFFSET(record, n), H5T_NATIVE_INT32);
   H5Tinsert(compound, "text", HOFFSET(record, text), text);
   write("records", compound, records);
+  const hid_t in_file = H5Tcreate(H5T_COMPOUND, sizeof(record));
+  H5Tinsert(in_file, "x", HOFFSET(record, x), H5T_NATIVE_DOUBLE);
+  H5Tinsert(in_file, "n", HOFFSET(record, n), H5T_STD_I32BE);
+  H5Tinsert(in_file, "text", HOFFSET(record, text), text);
+  write("swapped", in_file, records);
   const std::int8_t truths[] = {0, 1, 1};
   const hid_t truth = H5Tenum_create(H5T_NATIVE_INT8);
   for (std::int8_t v : {0, 1}) H5Tenum_insert(truth, v == 0 ? "FALSE" : "TRUE", &v);
@@ -258,7 +313,7 @@ TEST_CASE("elements of a dataset are those of the type that the program says, or
   const hid_t variable = H5Tcopy(H5T_C_S1);
   H5Tset_size(variable, H5T_VARIABLE);
   write("texts", variable, texts);
-  for (const hid_t t : {complex, compound, text, truth, answer, variable}) H5Tclose(t);
+  for (const hid_t t : {complex, in_file, compound, text, truth, answer, variable}) H5Tclose(t);
   H5Fclose(file);
 
   runtime rt{{.memory = 512 << 10}};
@@ -270,6 +325,8 @@ TEST_CASE("elements of a dataset are those of the type that the program says, or
     CHECK_THROWS_WITH((open_hdf5<bool, 1>(rt, path, other, open_read_only)), Catch::Contains("not of the type b1"));
   const auto third = open_hdf5<record, 1>(rt, path, "records", open_read_only);
   CHECK((third[2].x == 3.5 && third[2].n == 3 && third[2].text[0] == 'c'));
+  CHECK_THROWS_WITH((open_hdf5<record, 1>(rt, path, "swapped", open_read_only)),
+                    Catch::Contains("'swapped'") && Catch::Contains("not of the type struct16"));
   CHECK_THROWS_WITH((open_hdf5<double, 1>(rt, path, "complex", open_read_only)), Catch::Contains("not of the type f8"));
   CHECK_THROWS_WITH((open_hdf5<std::complex<float>, 1>(rt, path, "records", open_read_only)),
                     Catch::Contains("not of the type c8"));
