@@ -443,8 +443,8 @@ class Array(Protocols):
     def roll_back(self) -> None:
         """Takes elements, shape and attributes back to the last commit; see `oocarray.commit`.
 
-        Views show what was committed.  Raises BufferError while there are views of an array that may be resized.  With
-        ``comm=`` a collective call.
+        Views show what was committed.  Raises BufferError while there are views of an array that may be resized, or that has
+        another shape than at its last commit.  With ``comm=`` a collective call.
         """
         _pending.before_change(self)
         self._core.roll_back()

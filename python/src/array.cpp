@@ -305,7 +305,9 @@ void resize(const array_handle& a, const sizes& extents) {
 
 void roll_back(const array_handle& a) {
   any_array& array = a.get();
-  if (array.max_extents() == array.extents()) return in_use(a, [](any_array& same) { same.roll_back(); });
+  bool keeps_shape = array.max_extents() == array.extents();
+  if (keeps_shape) in_use(a, [&](any_array& same) { keeps_shape = same.core().has_committed_extents(); });
+  if (keeps_shape) return in_use(a, [](any_array& same) { same.roll_back(); });
   const std::shared_ptr<array_state> s = a.held();
   s->check_at_rest();
   if (s->exports != 0)

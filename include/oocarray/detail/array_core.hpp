@@ -118,6 +118,8 @@ class array_core {
   std::vector<std::size_t> tile_shape() const;
   std::string current_path() const;
   std::optional<commit_info> last_commit() const;
+  /// Whether array_base::roll_back() leaves them as they are; of this process alone.
+  bool has_committed_extents() const;
   void writeback(durability d);
   std::uint64_t dirty_blocks() const;
   void invalidate(bool discard);

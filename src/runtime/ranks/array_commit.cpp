@@ -119,6 +119,13 @@ void roll_back_array(shared_array& a) {
   file.striped()->forget();  // by rank 0 alone
 }
 
+bool has_committed_extents(const shared_array& a) {
+  a.local().check_open();
+  const storage::entry& now = a.local().file().entry();
+  return !now.commit || std::ranges::equal(a.local().file().store()->metadata().find(now.id, true).array.extents,
+                                           a.geometry().extents());
+}
+
 std::optional<commit_info> last_commit_of(const shared_array& a) {
   a.local().check_open();
   const auto& commit = a.local().file().entry().commit;

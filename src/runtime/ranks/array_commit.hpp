@@ -23,6 +23,8 @@ void commit_arrays(std::span<shared_array* const> arrays, const std::map<std::st
 
 /// As ooc_array::roll_back().
 void roll_back_array(shared_array& a);
+/// Whether that leaves the extents as they are, as it does those of an array without commits.
+bool has_committed_extents(const shared_array& a);
 
 /// Empty where the array keeps none.
 std::optional<commit_info> last_commit_of(const shared_array& a);

@@ -52,6 +52,7 @@ std::string array_core::current_path() const {
 }
 
 std::optional<commit_info> array_core::last_commit() const { return last_commit_of(*array_); }
+bool array_core::has_committed_extents() const { return ooc::detail::has_committed_extents(*array_); }
 
 void array_core::writeback(durability d) { array_->local().writeback(d); }
 
