@@ -109,6 +109,9 @@ struct file_chunks {
   std::vector<std::vector<std::uint32_t>> parameters = {};
   /// Of each filter, where the array is written to; empty: as chunk_packing says.
   std::vector<chunk_packing> packing = {};
+  /// The format does not say what elements have where no chunk was written (`fill_value` null of Zarr): a chunk that is
+  /// written is stored, also one that has what `fill` says.
+  bool fill_is_undefined = false;
 };
 
 }  // namespace ooc

@@ -41,6 +41,7 @@
 #include <utility>
 #include <vector>
 
+#include "oocarray/detail/zarr_texts.hpp"
 #include "oocarray/error.hpp"
 #include "oocarray/open_file.hpp"
 
@@ -90,9 +91,11 @@ class reader {
 
  private:
   static std::string folder_of(const std::string& path) {
-    std::string folder = std::filesystem::absolute(path).lexically_normal().string();
-    while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
-    return folder;
+    // ".." stays: behind a symbolic link it leads elsewhere than the text says.
+    std::filesystem::path folder;
+    for (const std::filesystem::path& part : std::filesystem::absolute(path))
+      if (!part.empty() && part != ".") folder /= part;
+    return folder.string();
   }
 
   [[noreturn]] void refuse(const std::string& why) const {
@@ -108,7 +111,7 @@ class reader {
     }
     json said;
     try {
-      said = json::parse(file);
+      said = json::parse(json_text(file));
     } catch (const json::exception& why) {
       throw usage_error(errc::invalid_request, "'" + found.path + "' is no JSON: " + why.what());
     }
@@ -126,7 +129,8 @@ class reader {
       refuse("its chunks do not go with its shape");
     for (const chunk_filter f : chunks_.filters)
       if (!can_undo(f)) refuse("its chunks are packed by a codec that this build of the library does not undo");
-    chunks_.dataset = std::filesystem::path(folder_).filename().string();
+    std::error_code ignored;
+    chunks_.dataset = std::filesystem::weakly_canonical(folder_, ignored).filename().string();
     found.contents.format = file_format::raw;
     found.contents.chunks = std::move(chunks_);
   }
@@ -307,19 +311,24 @@ class reader {
     files.separator = separator.is_string() && !separator.empty() ? separator.get<std::string>().at(0) : '.';
     chunks_.files = std::move(files);
     set_fill(said.value("fill_value", json()));
-    std::ifstream beside(std::filesystem::path(folder_) / ".zattrs");
-    if (beside) read_attributes(json::parse(beside));
+    std::ifstream beside(folder_ + "/.zattrs");
+    // The elements can be read whatever is there.
+    if (const json attributes = json::parse(json_text(beside), nullptr, false); attributes.is_object())
+      read_attributes(attributes);
   }
 
   type type_of_version_2(const json& said) {
     if (said.is_array()) {
       std::size_t bytes = 0;
+      bool any_big = false;
       for (const json& field : said) {
         std::size_t size = type_of_version_2(field.at(1)).size;
+        any_big |= found.big_endian;
         if (field.size() > 2)
           for (const std::size_t n : counts(field[2])) size *= n;
         bytes += size;
       }
+      found.big_endian = any_big;
       return structure(bytes);
     }
     const std::string name = said.get<std::string>();
@@ -369,8 +378,8 @@ class reader {
 
   void set_fill(const json& value) {
     const char kind = found.element_type[0];
-    const bool time = found.numpy_type.starts_with("M8") || found.numpy_type.starts_with("m8");
-    if (value.is_null() && !time) return;
+    chunks_.fill_is_undefined = value.is_null();
+    if (value.is_null() && !is_time()) return;
     std::vector<std::byte>& fill = chunks_.fill;
     fill.assign(found.element_size, std::byte{});
     if (kind == 's') {
@@ -399,9 +408,10 @@ class reader {
     } else if (value.is_null() || (value == "NaT" && is_time())) {
       put(std::uint64_t{1} << 63, to);
     } else {
-      const std::vector<std::byte> bytes = from_base64(value.get<std::string>());
-      if (bytes.size() > to.size()) refuse("its fill value is longer than its elements");
-      std::ranges::copy(bytes, to.begin());
+      const auto bytes = from_base64(value.get<std::string>());
+      if (!bytes) refuse("its fill value is not in base 64");
+      if (bytes->size() > to.size()) refuse("its fill value is longer than its elements");
+      std::ranges::copy(*bytes, to.begin());
     }
   }
 
@@ -421,23 +431,6 @@ class reader {
       put(character, to.subspan(written, 4));
       at += 1 + more;
     }
-  }
-
-  std::vector<std::byte> from_base64(const std::string& text) const {
-    static const std::string digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    std::vector<std::byte> bytes;
-    std::uint32_t bits = 0;
-    int count = 0;
-    for (const char c : text) {
-      if (c == '=') break;
-      const std::size_t digit = digits.find(c);
-      if (digit == digits.npos) refuse("its fill value is not in base 64");
-      bits = bits << 6 | static_cast<std::uint32_t>(digit);
-      if ((count += 6) < 8) continue;
-      count -= 8;
-      bytes.push_back(static_cast<std::byte>(bits >> count & 0xff));
-    }
-    return bytes;
   }
 
   void put_number(const json& value, char kind, std::span<std::byte> to) const {

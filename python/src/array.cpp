@@ -107,13 +107,14 @@ using files_of_chunks = std::tuple<std::string, char, sizes, bool, bool, std::ve
 using packing_of_filter = std::tuple<int, bool, std::string, std::uint8_t, std::uint32_t, std::uint32_t>;
 
 /// Where a dataset's chunks lie: its name, their extents, filters by name, the fill value's bytes; of each chunk
-/// offset, bytes and filter mask; the order of its dimensions, its files, how each filter packs, and its parameters.
-using chunks_in_file =
-    std::tuple<std::string, sizes, std::vector<std::string>, py::bytes, table_of_numbers, sizes,
-               std::optional<files_of_chunks>, std::vector<packing_of_filter>, std::vector<std::vector<std::uint32_t>>>;
+/// offset, bytes and filter mask; the order of its dimensions, its files, how each filter packs, and its parameters;
+/// whether the fill value is undefined.
+using chunks_in_file = std::tuple<std::string, sizes, std::vector<std::string>, py::bytes, table_of_numbers, sizes,
+                                  std::optional<files_of_chunks>, std::vector<packing_of_filter>,
+                                  std::vector<std::vector<std::uint32_t>>, bool>;
 
 file_chunks chunks_from(const chunks_in_file& given) {
-  const auto& [dataset, extents, filters, fill, table, order, files, packing, parameters] = given;
+  const auto& [dataset, extents, filters, fill, table, order, files, packing, parameters, undefined] = given;
   file_chunks c{.dataset = dataset, .extents = extents, .filters = {}, .table = {}, .fill = {}, .stored_order = order};
   for (const std::string& name : filters) {
     const auto* const known = std::find_if(std::begin(filters_by_name), std::end(filters_by_name),
@@ -131,6 +132,7 @@ file_chunks chunks_from(const chunks_in_file& given) {
   for (const auto& [level, checksum, codec, shuffle, element, block] : packing)
     c.packing.push_back({level, checksum, codec, static_cast<chunk_packing::shuffling>(shuffle), element, block});
   c.parameters = parameters;
+  c.fill_is_undefined = undefined;
   if (!files) return c;
   const auto& [names, separator, chunks, index_first, index_summed, paths, states, file_of] = *files;
   c.files = chunk_files{.names = names,

@@ -103,6 +103,33 @@ def test_chunks_that_stay_as_they_are_are_not_written(tmp_path):
         assert files(tmp_path / "a") == ["c/1/2", "zarr.json"]
 
 
+@pytest.mark.parametrize("sharded", [False, True])
+def test_where_the_fill_value_is_undefined_zeros_are_stored(tmp_path, sharded):
+    if sharded:
+        ooc.create_zarr(tmp_path / "a", 2048, chunks=512, shards=1024).close()
+        meta = json.loads((tmp_path / "a/zarr.json").read_text())
+        (tmp_path / "a/zarr.json").write_text(json.dumps({**meta, "fill_value": None}))
+    else:
+        meta = {"zarr_format": 2, "shape": [2048], "chunks": [512], "dtype": "<f8", "compressor": None, "filters": None, "order": "C", "fill_value": None}
+        (tmp_path / "a").mkdir()
+        (tmp_path / "a/.zarray").write_text(json.dumps(meta))
+    with ooc.open_file(tmp_path / "a", "r+", block="4KiB") as a:
+        assert np.all(a[...] == 0)  # also where it has been read
+        a[0:1024] = 0
+        a.writeback()
+        first = files(tmp_path / "a")
+        assert first == (["c/0", "zarr.json"] if sharded else [".zarray", "0", "1"])
+        a[1030] = 0
+        a.writeback()
+        assert len(files(tmp_path / "a")) == len(first) + 1
+        if not sharded:
+            before = os.stat(tmp_path / "a/0").st_ino
+            a[...] = a[...]
+            a.writeback()
+            assert os.stat(tmp_path / "a/0").st_ino == before
+    assert np.all(ooc.open_file(tmp_path / "a")[...] == 0)
+
+
 def test_what_is_above_a_symbolic_link_is_where_the_system_says(tmp_path, monkeypatch):
     (tmp_path / "data" / "x").mkdir(parents=True)
     (tmp_path / "link").symlink_to("data/x")

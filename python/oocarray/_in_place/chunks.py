@@ -56,6 +56,7 @@ class Chunks(NamedTuple):
     files: Optional[Files] = None  #: none: all are in the file that is opened
     packing: Sequence[Packing] = ()  #: of each filter, where the array is written to
     parameters: Sequence[Sequence[int]] = ()  #: of each filter what unpacking needs to know, where that is any
+    fill_is_undefined: bool = False  #: what is written is stored, also where it is the fill value
 
     def key(self) -> bytes:
         """The same for the same chunks of a file: its name and `dataset` do not tell, as links lead from both to others."""

@@ -155,7 +155,7 @@ def _found(where: Any, path: str, name: Optional[str], writable: bool) -> Place:
         files = Files(where.file_of(base + d.prefix), d.separator, shard, d.index_first, d.index_summed)
     else:
         table = _table(where, base, d)
-    chunks = Chunks(label, d.chunk, d.filters, d.fill, table, d.order, files, d.packing)
+    chunks = Chunks(label, d.chunk, d.filters, d.fill, table, d.order, files, d.packing, (), d.fill_is_undefined)
     at = where.file_of(key)
     return Place(d.dtype, d.shape, at, where.descriptor(key), 0, chunks, (where.path, name))
 

@@ -26,6 +26,7 @@ class Described(NamedTuple):
     prefix: str  #: of the keys of chunks
     separator: str
     packing: List[Packing]  #: of each filter
+    fill_is_undefined: bool  #: `fill` stands for what the format does not say
     sharded: bool = False
     index_first: bool = False  #: of a shard
     index_summed: bool = False
@@ -98,9 +99,10 @@ def _of_v3(meta: Dict[str, Any], refuse: Refuse) -> Described:
     dtype = _type_of_v3(meta["data_type"], refuse)
     filters, packing, order, endian = _codecs_of(codecs, len(shape), dtype, refuse)
     dtype = dtype.newbyteorder(">" if endian == "big" else "<")
-    fill = _fill_of(meta["fill_value"], dtype)
+    value = meta["fill_value"]
+    fill = _fill_of(value, dtype)
     prefix = "c" + separator if keys == "default" else ""
-    return Described(shape, dtype, chunk, outer, filters, order, fill, prefix, separator, packing, **shard)
+    return Described(shape, dtype, chunk, outer, filters, order, fill, prefix, separator, packing, value is None, **shard)
 
 
 def _type_of_v3(said: Any, refuse: Refuse) -> np.dtype:
@@ -205,9 +207,10 @@ def _of_v2(meta: Dict[str, Any], refuse: Refuse) -> Described:
     shape, chunk = tuple(meta["shape"]), tuple(meta["chunks"])
     turned = meta.get("order", "C") == "F" and len(shape) > 1
     order = tuple(range(len(shape)))[::-1] if turned else ()
-    fill = _fill_of(meta.get("fill_value"), dtype)
+    value = meta.get("fill_value")
+    fill = _fill_of(value, dtype)
     separator = meta.get("dimension_separator") or "."
-    return Described(shape, dtype, chunk, chunk, filters, order, fill, "", separator, packing)
+    return Described(shape, dtype, chunk, chunk, filters, order, fill, "", separator, packing, value is None)
 
 
 # --- fill values

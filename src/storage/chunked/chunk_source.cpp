@@ -94,7 +94,9 @@ failure chunk_source::write(std::uint64_t chunk, chunk_worker& w, const change& 
     bool known = true;
     if (failure f = begin_change(chunk, w, c.bytes == all, holds, known)) return f;
     try {
-      if (known && c.is_there(holds.get())) return decoded_.put(key_of(chunk), holds), failure{};
+      const bool same = known && c.is_there(holds.get());
+      if (same && (!dataset_->chunks.fill_is_undefined || writer_->is_there(chunk)))
+        return decoded_.put(key_of(chunk), holds), failure{};
       changed_->add(chunk, holds);
     } catch (const std::bad_alloc&) {
       decoded_.give_room();

@@ -99,6 +99,72 @@ TEST_CASE("chunks of Zarr are read as version 2 says, in Fortran's order too") {
   }
 }
 
+TEST_CASE(
+    "numbers that Python writes into attributes, and attributes that are no JSON, keep nobody from the elements") {
+  const temporary_folder folder;
+  const auto put = [](const std::string& path, const std::string& text) { std::ofstream(path) << text; };
+  const json plain = {{"zarr_format", 2},   {"shape", std::vector{3}}, {"chunks", std::vector{2}}, {"dtype", "<f8"},
+                      {"filters", nullptr}, {"compressor", nullptr},   {"fill_value", 4}};
+  runtime rt(memory(1_MiB));
+  const std::string two = described(folder.path() / "two", plain, ".zarray");
+  put(two + "/.zattrs", R"({"a": NaN, "b": [-Infinity, "NaN \" NaN", Infinity], "NaN": "NaN"})");
+  CHECK(describe_zarr(two).attributes ==
+        std::map<std::string, std::string>{
+            {"a", "NaN"}, {"b", R"(["-Infinity","NaN \" NaN","Infinity"])"}, {"NaN", "NaN"}});
+  for (const char* const text : {"{\"a\": nonsense}", "", "{\"a\": \"\\", "3"}) {
+    put(two + "/.zattrs", text);
+    CHECK(describe_zarr(two).attributes.empty());
+    CHECK(open_zarr<double, 1>(rt, two, open_read_only)[2] == 4);
+  }
+  json newer = version_3("float64", {3}, {2});
+  newer["attributes"] = {{"a", "HERE"}, {"b", "\\HERE\""}};
+  newer["fill_value"] = "HERE";
+  std::string text = newer.dump();
+  for (std::size_t at = 0; (at = text.find("\"HERE\"", at)) != text.npos;) text.replace(at, 6, "NaN");
+  const std::string three = described(folder.path() / "three", json::object());
+  put(three + "/zarr.json", text);
+  CHECK(describe_zarr(three).attributes == std::map<std::string, std::string>{{"a", "NaN"}, {"b", "\\HERE\""}});
+  CHECK(std::isnan(open_zarr<double, 1>(rt, three, open_read_only)[2]));
+}
+
+TEST_CASE("a path leads where the system says, also above what a symbolic link leads to") {
+  const temporary_folder folder;
+  fs::create_directories(folder.path() / "data/x");
+  fs::create_directory_symlink("data/x", folder.path() / "link");
+  described(folder.path() / "data/a", version_3("float64", {3}, {3}, 1));
+  described(folder.path() / "a", version_3("float64", {3}, {3}, 2));
+  write_file<double>(folder.path() / "data/a/c/0", {5, 6, 7});
+  runtime rt(memory(1_MiB));
+  for (const char* const above : {"link/../a", "link/.././a//"}) {
+    const auto a = open_zarr<double, 1>(rt, (folder.path() / above).string(), open_read_only);
+    CHECK((a[0] == 5 && a[2] == 7));
+  }
+}
+
+TEST_CASE("where Zarr says no fill value, what is written is stored, also zeros") {
+  const temporary_folder folder;
+  for (const bool undefined : {true, false}) {
+    const json meta = {{"zarr_format", 2},
+                       {"shape", std::vector{6}},
+                       {"chunks", std::vector{2}},
+                       {"dtype", "<f8"},
+                       {"filters", nullptr},
+                       {"compressor", nullptr},
+                       {"fill_value", undefined ? json() : json(0)}};
+    const std::string path = described(folder.path() / (undefined ? "a" : "b"), meta, ".zarray");
+    runtime rt(memory(1_MiB));
+    auto a = open_zarr<double, 1>(rt, path, ooc::open);
+    CHECK(a[5] == 0);
+    a[0] = 0;
+    a[1] = 0;
+    a[4] = 0;
+    a.writeback();
+    CHECK(fs::exists(path + "/0") == undefined);
+    CHECK_FALSE(fs::exists(path + "/7"));
+    CHECK(a[1] == 0);
+  }
+}
+
 TEST_CASE("what is written to Zarr is packed as its description says, and read again") {
   const temporary_folder folder;
   std::vector<json> packed = {json::array(), json::array({codec("gzip", {{"level", 1}})})};
