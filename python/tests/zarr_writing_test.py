@@ -130,6 +130,25 @@ def test_where_the_fill_value_is_undefined_zeros_are_stored(tmp_path, sharded):
     assert np.all(ooc.open_file(tmp_path / "a")[...] == 0)
 
 
+@pytest.mark.parametrize("options", [{"chunks": 5}, {"chunks": 5, "shards": 10}])
+def test_files_that_are_written_have_the_modes_that_they_had(tmp_path, options):
+    old = os.umask(0o022)
+    try:
+        with ooc.create_zarr(tmp_path / "a", 40, **options) as a:
+            a[:20] = 1
+        for i, mode in enumerate((0o600, 0o664)):
+            os.chmod(tmp_path / f"a/c/{i}", mode)
+        os.chmod(tmp_path / "a/zarr.json", 0o640)
+        with ooc.open_file(tmp_path / "a", "r+") as a:
+            a[...] = 2
+        modes = [os.stat(tmp_path / "a" / name).st_mode & 0o7777 for name in files(tmp_path / "a")]
+        was_there = 2 if "shards" in options else 4
+        assert modes[:was_there] == [0o600, 0o664, 0o644, 0o644][:was_there]
+        assert modes[was_there:] == [0o640] * (len(modes) - was_there) and len(modes) > was_there + 1
+    finally:
+        os.umask(old)
+
+
 def test_what_is_above_a_symbolic_link_is_where_the_system_says(tmp_path, monkeypatch):
     (tmp_path / "data" / "x").mkdir(parents=True)
     (tmp_path / "link").symlink_to("data/x")

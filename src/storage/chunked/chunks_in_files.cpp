@@ -68,7 +68,7 @@ bool chunks_in_files::is_there(std::uint64_t chunk) {
 }
 
 failure chunks_in_files::write(std::uint64_t chunk, std::span<const std::byte> packed) {
-  const std::error_code code = write_whole_file(dataset_->file_of(chunk), packed);
+  const std::error_code code = write_whole_file(dataset_->file_of(chunk), packed, description_->file.get());
   return code ? failed(chunk, code, "cannot be written: " + code.message(), false) : failure{};
 }
 

@@ -233,23 +233,23 @@ failure chunks_in_shards::publish(std::uint64_t chunk, shard_draft& d) {
   failure unread;
   contents made;
   std::error_code code;
-  if (d.count() > 0)
-    code = write_whole_file(name, [&](int to) OOC_REQUIRES(d.lock) -> std::error_code {
-      // Nobody else replaces the shard now: what others have written to it by then stays.
-      const file_descriptor other(::open(name.c_str(), O_RDONLY | O_CLOEXEC));
-      if (!other && errno != ENOENT) return {errno, std::generic_category()};
-      contents has;
-      std::error_code e;
-      if (other) has.of = state_of(other.get(), e);
-      if (other && !e) unread = read_index(chunk, other.get(), has);
-      if (unread) return errc::corrupt;
-      if (!e) e = d.write_shard(to, other.get(), has.chunks, {files.index_first, files.index_summed}, made.chunks);
-      // What is read beyond the end of a file that is cut off meanwhile would be zeros.
-      std::error_code gone;
-      if (other && !e && state_of(other.get(), gone) != has.of) e = {ESTALE, std::generic_category()};
-      if (!e) made.of = state_of(to, e);
-      return e;
-    });
+  const auto write = [&](int to) OOC_REQUIRES(d.lock) -> std::error_code {
+    // Nobody else replaces the shard now: what others have written to it by then stays.
+    const file_descriptor other(::open(name.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!other && errno != ENOENT) return {errno, std::generic_category()};
+    contents has;
+    std::error_code e;
+    if (other) has.of = state_of(other.get(), e);
+    if (other && !e) unread = read_index(chunk, other.get(), has);
+    if (unread) return errc::corrupt;
+    if (!e) e = d.write_shard(to, other.get(), has.chunks, {files.index_first, files.index_summed}, made.chunks);
+    // What is read beyond the end of a file that is cut off meanwhile would be zeros.
+    std::error_code gone;
+    if (other && !e && state_of(other.get(), gone) != has.of) e = {ESTALE, std::generic_category()};
+    if (!e) made.of = state_of(to, e);
+    return e;
+  };
+  if (d.count() > 0) code = write_whole_file(name, write, description_->file.get());
   if (unread) return unread;
   if (code) return failed(chunk, code, "cannot be written to its shard: " + code.message(), false);
   d.published = true;

@@ -1,6 +1,8 @@
 // Tests of files that are written whole.
 #include "storage/chunked/whole_file.hpp"
 
+#include <fcntl.h>
+
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -9,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "storage/base/file_descriptor.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace ooc;
@@ -48,6 +51,27 @@ TEST_CASE("a file that cannot be written is as it was, and nothing is left besid
   std::filesystem::create_directories(folder.path() / "d" / "0");
   CHECK(write((folder.path() / "d" / "0").string(), "x") == std::errc::is_a_directory);
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path() / "d"), {}) == 1);
+}
+
+TEST_CASE("a file that is written again keeps its mode, and a new one has that of the file that it is to be like") {
+  const temporary_folder folder;
+  const std::string path = (folder.path() / "f").string(), like = (folder.path() / "like").string();
+  const auto mode = [](const std::string& of) {
+    return static_cast<unsigned>(std::filesystem::status(of).permissions());
+  };
+  std::ofstream(like) << "description";
+  for (const unsigned m : {0600U, 0640U, 0444U, 0666U, 0755U}) {
+    std::filesystem::remove(path);
+    std::filesystem::permissions(like, static_cast<std::filesystem::perms>(m));
+    const file_descriptor open_like(::open(like.c_str(), O_RDONLY));
+    CHECK_FALSE(write_whole_file(path, std::as_bytes(std::span("new", 3)), open_like.get()));
+    CHECK(mode(path) == (m & 0666U));
+    std::filesystem::permissions(path, static_cast<std::filesystem::perms>(m));
+    std::ofstream(folder.path() / ".f.oocarray") << "what somebody left who died";
+    CHECK_FALSE(write(path, "again"));
+    CHECK(mode(path) == m);
+    CHECK(contents(path) == "again");
+  }
 }
 
 TEST_CASE("of several writers of a file each writes all of it") {
