@@ -12,8 +12,10 @@
 // An array with commits is opened for writing by one program at a time (all ranks of its group), which begins at the
 // last commit: what an earlier program wrote and did not commit is gone, also where it has closed the array.  Everybody
 // else, who opens it for reading only (arrays, files, mounts, the command `ooc`), sees the last commit there was when
-// he opened it.  A reader who stays while two more commits are made is told so (errc::conflict) where what he reads has
-// been written over.  docs/reliability.md has the whole contract.
+// he opened it.  He may stay until the next commit has been made and the first write after it: from then on each node
+// that has been written to refuses all his reads (errc::conflict), also of elements that nobody has changed.  A sparse
+// array gives back space with the next commit, and what that has changed is refused from then on together with all
+// else. docs/reliability.md has the whole contract.
 #pragma once
 
 #include <chrono>

@@ -144,6 +144,28 @@ TEST_CASE("a reader sees the last commit while the writer goes on, and is told w
   CHECK_THAT(gone.what, Contains("commit 2") && Contains("open the array again"));
 }
 
+TEST_CASE("a reader of a sparse array is told that its commit has gone when the next one is made") {
+  committed_arrays t;
+  array a(t.rt, t.s, "sparse", create, {100, 70}, {.sparse = true, .commits = true});
+  fill(a, 1);
+  commit({&a});
+  fill(a, 2);
+  a.writeback();
+  const storage::opened_file first = t.s.core()->open("sparse", storage::open_mode::read);
+  std::vector<int> all(100 * 70);
+  const auto read = [&](const storage::opened_file& f) {
+    return f.file->read(request::contiguous(0, all.size() * sizeof(int)), reinterpret_cast<std::byte*>(all.data()));
+  };
+  CHECK_FALSE(read(first));
+  CHECK(all == std::vector<int>(100 * 70, 1));
+  commit({&a});  // and nothing is written afterwards
+  const failure gone = read(first);
+  CHECK(gone.code == errc::conflict);
+  CHECK_THAT(gone.what, Contains("commit 1 is no longer kept") && Contains("open the array again"));
+  CHECK_FALSE(read(t.s.core()->open("sparse", storage::open_mode::read)));
+  CHECK(all == std::vector<int>(100 * 70, 2));
+}
+
 TEST_CASE("files of arrays with commits are read as of the last one, and written by arrays only") {
   committed_arrays t;
   fill(t.a, 1);
