@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "storage/base/log.hpp"
 #include "storage/object/stripe_object_reader.hpp"
 #include "storage/object/stripe_object_writer.hpp"
 
@@ -16,16 +17,35 @@ std::string numbered(std::uint64_t commit) { return "commit " + std::to_string(c
 
 }  // namespace
 
-failure commit_operations::end_changes(operation& op) {
-  object_sides& sides = op.target->sides();
-  const std::uint64_t commit = op.file->commit;
-  const int e = op.kind == io_kind::prepare ? sides.prepare(*op.target, commit) : sides.roll_back(*op.target, commit);
+failure commit_operations::prepare(operation& op) {
+  const int e = op.target->sides().prepare(*op.target, op.file->commit);
   return e == 0 ? failure{} : no_places(op, e);
 }
 
-failure commit_operations::find_changes(operation& op) {
+failure commit_operations::roll_back(operation& op) {
+  std::vector<std::uint64_t> regions;
+  const auto add = [&](std::uint64_t region) { regions.push_back(region); };
+  object_sides& sides = op.target->sides();
+  const std::uint64_t commit = op.file->commit;
+  int e = sides.roll_back(*op.target, commit, add);
+  if (e == 0 && op.file->sparse && commit > 0) e = sides.file().find_changes(commit - 1, commit, add);
+  if (e != 0) return no_places(op, e);
+  if (!op.file->sparse) return {};
+  std::ranges::sort(regions);
+  regions.erase(std::ranges::unique(regions).begin(), regions.end());
+  for (const std::uint64_t r : regions) {
+    constexpr std::uint64_t n = checksum_file::region_chunks;
+    const failure f = trim(op, {r * n, (r + 1) * n});
+    if (!f) continue;
+    // It has gone back, whatever comes of its space.
+    detail::log_error("what came after a commit was forgotten, and its space was not given back: " + f.what);
+    break;
+  }
+  return {};
+}
+
+failure commit_operations::find_changes(operation& op, std::uint64_t end) {
   constexpr std::uint64_t region_bytes = checksum_file::region_chunks * chunk_size;
-  const std::uint64_t end = op.file->striping.object_size(op.stripe_index, op.file->size);
   std::vector<byte_interval>& all = op.answer->ranges;
   const int e = op.target->sides().file().find_changes(op.since, op.file->commit, [&](std::uint64_t region) {
     const byte_interval r{region * region_bytes, std::min((region + 1) * region_bytes, end)};
@@ -49,16 +69,20 @@ failure commit_operations::trim(operation& op, chunk_range chunks) {
     std::uint64_t n = 1;
     if (is_free(c)) {
       while (c + n < chunks.end && is_free(c + n) && other(c + n) == other(c) + n) ++n;
-      constexpr int punch = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
-      const auto at = static_cast<off_t>(other(c) * chunk_size), bytes = static_cast<off_t>(n * chunk_size);
-      do {
-        e = ::fallocate(op.target->data(), punch, at, bytes) == 0 ? 0 : errno;
-      } while (e == EINTR);
-      if (e != 0) return failed(op, e, "giving back what the commit before had");
+      if (failure f = punch(op, other(c), n)) return f;
     }
     c += n;
   }
   return {};
+}
+
+failure commit_operations::punch(operation& op, std::uint64_t place, std::uint64_t chunks) {
+  constexpr int how = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+  const auto at = static_cast<off_t>(place * chunk_size), bytes = static_cast<off_t>(chunks * chunk_size);
+  int e = 0;
+  do e = ::fallocate(op.target->data(), how, at, bytes) == 0 ? 0 : errno;
+  while (e == EINTR);
+  return e == 0 ? failure{} : failed(op, e, "giving back what counts no more");
 }
 
 int commit_operations::find(const operation& op, std::span<const chunk_range> chunks, chunk_places& places) const {
@@ -86,6 +110,8 @@ failure commit_operations::clear(operation& op, chunk_range chunks, const checks
     int e = op.target->touch(places.of(c), n, h);
     if (e == 0) e = op.target->sums().clear(places.of(c), places.of(c) + n);
     if (e != 0) return failed(op, e, "clearing checksums");
+    if (const failure f = op.file->sparse ? punch(op, places.of(c), n) : failure{})
+      detail::log_error("what was cut off was forgotten, and its space was not given back: " + f.what);
     c += n;
   }
   return {};

@@ -16,12 +16,15 @@ class commit_operations : private node_messages {
  public:
   explicit commit_operations(std::filesystem::path folder) : node_messages(std::move(folder)) {}
 
-  /// io_kind::prepare and roll_back; the whole stripe object is locked.
-  failure end_changes(operation& op);
+  /// io_kind::prepare; the whole stripe object is locked.
+  failure prepare(operation& op);
+  /// io_kind::roll_back; the whole stripe object is locked.  A sparse file gives back the space of what is forgotten,
+  /// and what trim() of the last commit has left that was cut short.
+  failure roll_back(operation& op);
   /// io_kind::trim: what of these chunks counts neither now nor in the last commit.  They are locked.
   failure trim(operation& op, chunk_range chunks);
-  /// io_kind::find_changes; nobody prepares a commit.
-  failure find_changes(operation& op);
+  /// io_kind::find_changes and trim, of this many bytes of the stripe object; nobody prepares a commit.
+  failure find_changes(operation& op, std::uint64_t bytes);
 
   /// For a read of these chunks.  EBADMSG without their locks may mean that they are being written.
   int find(const operation& op, std::span<const chunk_range> chunks, chunk_places& places) const;
@@ -44,6 +47,8 @@ class commit_operations : private node_messages {
   failure check(operation& op, io_worker& w, chunk_range chunks);
 
  private:
+  /// So many places from this one on, which count nowhere, take no space any more.
+  failure punch(operation& op, std::uint64_t place, std::uint64_t chunks);
   /// They are as if they had never been written, but for what the last commit has.
   failure clear(operation& op, chunk_range chunks, const checksum_header& h, const chunk_places& places);
 };

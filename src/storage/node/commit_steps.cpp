@@ -32,7 +32,7 @@ bool commit_steps::find_changes(operation& op) {
   if (const int e = op.target->ranges().lock_chunks({}, hold))  // not while another process prepares a commit
     op.result = failed(op, e, "locking the stripe object");
   else
-    op.result = commits_.find_changes(op);
+    op.result = commits_.find_changes(op, op.file->striping.object_size(op.stripe_index, op.file->size));
   op.target->chunks().unlock(op.claim);
   return true;
 }
@@ -46,11 +46,17 @@ step_result commit_steps::trim(operation& op) {
         return step_result::ended;
       }
       if (!node_.begin(op)) return step_result::ended;
-      op.chunks = in_chunks(op.file->striping.object_size(op.stripe_index, op.file->size));
+      checksum_header h;
+      if (const int e = op.target->read_header(h)) {
+        op.result = failed(op, e, "reading the header of its checksums");
+        return step_result::ended;
+      }
+      // Also beyond the end of the file, which had been longer.
+      op.chunks = h.chunks == 0 ? 0 : chunk_at(h.chunks - 1) + 1;
       op.next_cost = checksum_file::region_chunks * chunk_size;
       op.since = op.file->commit - 1;
       op.answer = std::make_shared<node_answer>();
-      if ((op.result = commits_.find_changes(op))) return step_result::ended;
+      if ((op.result = commits_.find_changes(op, op.chunks * chunk_size))) return step_result::ended;
     }
     const auto& changed = op.answer->ranges;
     const auto next = std::ranges::upper_bound(changed, op.chunk * chunk_size, {}, &byte_interval::end);

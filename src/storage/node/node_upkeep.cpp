@@ -358,7 +358,8 @@ failure node_operations::sync_claimed(operation& op) {
     if (error != 0) return failed(op, error);
     if (op.kind == io_kind::sync) return {};
     failure lost = lost_claim(op, h);
-    return lost ? lost : commits_.end_changes(op);
+    if (lost) return lost;
+    return op.kind == io_kind::prepare ? commits_.prepare(op) : commits_.roll_back(op);
   }
   // Another sync has said that all is durable, and may have been about to make that durable: it has ended now.
   if (const int e = op.target->ranges().lock_chunks({}, hold)) return failed(op, e, "locking");

@@ -100,7 +100,8 @@ int object_sides::prepare(stripe_object& s, std::uint64_t commit) {
   return changed || !h.is_durable() ? s.settle_as_durable() : 0;
 }
 
-int object_sides::roll_back(stripe_object& s, std::uint64_t commit) {
+int object_sides::roll_back(stripe_object& s, std::uint64_t commit,
+                            const std::function<void(std::uint64_t region)>& add) {
   checksum_header h;
   if (const int e = s.read_header(h)) return e;
   if (h.commit > commit) return ESTALE;
@@ -109,7 +110,7 @@ int object_sides::roll_back(stripe_object& s, std::uint64_t commit) {
     checksum_header marked;
     return s.mark_unsynced(marked);
   };
-  if (const int e = file_.roll_back(commit, marks_of(s, h.chunks), begin)) return e;
+  if (const int e = file_.roll_back(commit, marks_of(s, h.chunks), begin, add)) return e;
   if (const int e = s.make_durable(file_.fd())) return e;
   if (!is_behind(h) && h.commit == commit) return 0;
   const int error = s.change_header([&](checksum_header& now) {

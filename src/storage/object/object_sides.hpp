@@ -37,8 +37,8 @@ class object_sides {
   /// Both with the whole stripe object locked.  What was written becomes that of commit + 1, durably, as soon as the
   /// metadata say so.
   int prepare(stripe_object& s, std::uint64_t commit);
-  /// Forgets the bytes that were written after the commit.
-  int roll_back(stripe_object& s, std::uint64_t commit);
+  /// Forgets the bytes that were written after the commit; `add` is called for the regions that have any.
+  int roll_back(stripe_object& s, std::uint64_t commit, const std::function<void(std::uint64_t region)>& add);
   /// Whether a header says that roll_back() is due: also where nobody who may write has mended yet what another boot
   /// has left.
   static bool is_behind(const checksum_header& h) noexcept;

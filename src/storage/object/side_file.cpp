@@ -209,7 +209,8 @@ int side_file::find_changes(std::uint64_t since, std::uint64_t commit,
   return 0;
 }
 
-int side_file::roll_back(std::uint64_t commit, const look_at_region& look, const std::function<int()>& begin) const {
+int side_file::roll_back(std::uint64_t commit, const look_at_region& look, const std::function<int()>& begin,
+                         const std::function<void(std::uint64_t region)>& add) const {
   std::uint64_t count = 0;
   bool begun = false;
   if (const int e = groups(count)) return e;
@@ -229,6 +230,7 @@ int side_file::roll_back(std::uint64_t commit, const look_at_region& look, const
       if (const int e = begun ? 0 : begin()) return e;
       begun = true;
       if (const int e = write_present(region, bits[i])) return e;
+      add(region);
     }
   }
   return 0;

@@ -69,9 +69,10 @@ class side_file {
   /// With the whole stripe object locked: the present bits of all groups become those of commit + 1.  It may be
   /// repeated.  `begin` is called before anything is changed.
   int prepare(std::uint64_t commit, const look_at_region& look, const std::function<int()>& begin) const;
-  /// With the whole stripe object locked: the bits of that commit become the present ones.  It may be repeated.
-  /// `begin` as above.
-  int roll_back(std::uint64_t commit, const look_at_region& look, const std::function<int()>& begin) const;
+  /// With the whole stripe object locked: the bits of that commit become the present ones.  It may be
+  /// repeated.  `begin` as above; `add` is called for the regions whose present bits were others.
+  int roll_back(std::uint64_t commit, const look_at_region& look, const std::function<int()>& begin,
+                const std::function<void(std::uint64_t region)>& add) const;
   /// After a loss of power, with the whole stripe object locked, of a stripe object with so many places: whatever was
   /// being written becomes readable, durably, so that roll_back() can be called.
   int mend(std::uint64_t places, const look_at_region& look) const;

@@ -197,6 +197,69 @@ TEST_CASE("a sparse file gives back what the commit before had, and only that") 
   CHECK(trim(*reserved.node, reserved.shape).code == errc::invalid_request);
 }
 
+TEST_CASE(
+    "a sparse file gives back what was rolled back, what a commit that was cut short has left, and what was cut off") {
+  const temporary_folder folder;
+  const auto node = open_local_node(folder.path(), {.workers = 2, .staging = 64 << 10});
+  constexpr std::uint64_t size = 9 << 20, half = size / 2, little = 128 << 10;
+  shape_ptr f = with_commits(make_shape(committed_file, {0, 1, 65536}, size, true));
+  REQUIRE_FALSE(create(*node, f));
+  const auto space = [&] {
+    struct stat st {};
+    REQUIRE(::stat(node_folder(folder.path()).data(committed_file).c_str(), &st) == 0);
+    return static_cast<std::uint64_t>(st.st_blocks) * 512;
+  };
+  const auto put = [&](char c) {
+    const bytes b(f->size, static_cast<std::byte>(c));
+    REQUIRE_FALSE(write(*node, f, 0, request::contiguous(0, f->size), b.data()));
+  };
+  const auto all_are = [&](char c) {
+    bytes b(f->size);
+    REQUIRE_FALSE(read(*node, f, 0, request::contiguous(0, f->size), b.data()));
+    return b == bytes(f->size, static_cast<std::byte>(c));
+  };
+  const auto commit = [&] {
+    REQUIRE_FALSE(prepare(*node, f));
+    f = as_of(f, f->commit + 1);
+  };
+  const auto cut = [&](std::uint64_t bytes) {
+    auto shorter = std::make_shared<file_shape>(*f);
+    shorter->size = bytes;
+    REQUIRE_FALSE(resize(*node, shorter, 0, f->size));
+    f = shorter;
+  };
+
+  put('a');
+  REQUIRE_FALSE(roll_back(*node, f));  // before the first commit
+  CHECK(space() <= little);
+  CHECK(all_are(0));
+  put('a');
+  commit();
+  REQUIRE_FALSE(trim(*node, f));
+  put('b');
+  CHECK(space() >= 2 * size);
+  REQUIRE_FALSE(roll_back(*node, f));
+  CHECK(space() <= size + little);
+  CHECK(all_are('a'));
+
+  put('b');
+  commit();  // and killed before trim()
+  CHECK(space() >= 2 * size);
+  REQUIRE_FALSE(roll_back(*node, f));
+  CHECK(space() <= size + little);
+  CHECK(all_are('b'));
+
+  put('c');
+  cut(half);
+  CHECK(space() <= size + half + little);
+  CHECK(all_are('c'));
+  commit();
+  REQUIRE_FALSE(trim(*node, f));
+  CHECK(space() <= half + little);
+  CHECK(all_are('c'));
+  CHECK(verify(*node, f).second.problems.empty());
+}
+
 TEST_CASE("what comes late to give back what an earlier commit had takes nothing from the last one") {
   const temporary_folder folder;
   const auto node = open_local_node(folder.path(), {.workers = 2, .staging = 64 << 10});
