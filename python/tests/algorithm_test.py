@@ -288,6 +288,12 @@ def test_reductions_keep_nan_and_take_any_ufunc(store, tight):
         ooc.reduce(np.frexp, b)
 
 
+@pytest.mark.parametrize("width", [1e-310, 1e-306])
+def test_a_histogram_of_a_very_narrow_range_counts_each_element_in_its_bin(store, tight, width):
+    a = filled(store, "a", (np.arange(100) + 0.5) * (width / 100))
+    assert ooc.histogram(a, 10, (0, width))[0].tolist() == [10] * 10
+
+
 @pytest.mark.parametrize("dtype", ["i2", "f4", "f8", "c8"])
 def test_inner_products_sums_and_histograms_are_those_of_numpy(store, tight, rng, dtype):
     plain = (rng.standard_normal((200, 400)) * 100).astype(dtype)
