@@ -97,7 +97,9 @@ def test_views_of_an_array_that_may_be_resized_keep_it_from_being_rolled_back(tw
     assert np.all(view == 0)
 
 
-@pytest.mark.parametrize("before, now, options", [(4, 8, {"max_extents": (8,)}), (2, 4, {}), (4, 2, {}), (4, 2, {"max_extents": (4,)})])
+@pytest.mark.parametrize(
+    "before, now, options", [(4, 8, {"max_extents": (8,)}), (2, 4, {}), (4, 2, {}), (4, 2, {"max_extents": (4,)})]
+)
 def test_views_of_an_array_that_had_another_shape_keep_it_from_being_rolled_back(store, budget, before, now, options):
     a = store.create("a", 4, commits=True, **options)
     if before != 4:

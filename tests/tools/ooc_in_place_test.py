@@ -109,7 +109,8 @@ def test_records_and_texts_that_are_not_converted_are_used_in_place(shell):
     one = h5py.h5t.C_S1.copy()  # as NetCDF has characters
     with h5py.File(in_folder(shell, "x.h5"), "w") as f:
         f["d"] = records
-        h5py.h5d.create(f.id, b"chars", one, h5py.h5s.create_simple((2,))).write(h5py.h5s.ALL, h5py.h5s.ALL, np.array([b"a", b"b"]), one)
+        chars = h5py.h5d.create(f.id, b"chars", one, h5py.h5s.create_simple((2,)))
+        chars.write(h5py.h5s.ALL, h5py.h5s.ALL, np.array([b"a", b"b"]), one)
     for name, expected in (("d", records), ("chars", np.array([b"a", b"b"]))):
         shell.ok("export", f"./x.h5/{name}", "out.npy", "-q", "--force")
         assert plain(np.load(in_folder(shell, "out.npy"))) == plain(expected)

@@ -44,7 +44,7 @@ def chunks_of_segments(raw: List[Segment], dataset: Any, name: str, dtype: "np.d
     else:
         piece = pieces(dataset.shape, dtype.itemsize, math.gcd(*(s.size for s in raw)))
         if not piece:
-            return refuse("is stored in several files, which do not each have whole elements, or are not divided into equal parts")
+            return refuse("is stored in several files, which do not each have whole elements, or no equal parts")
         each = math.prod(piece) * dtype.itemsize
         table = np.array([(s.offset + at, each, 0) for s in raw for at in range(0, s.size, each)], np.uint64)
         file_of = [i for i, s in enumerate(raw) for _ in range(0, s.size, each)]
