@@ -32,7 +32,7 @@ failure commit_operations::roll_back(operation& op) {
   if (e != 0) return no_places(op, e);
   if (!op.file->sparse) return {};
   std::ranges::sort(regions);
-  regions.erase(std::ranges::unique(regions).begin(), regions.end());
+  regions.erase(std::unique(regions.begin(), regions.end()), regions.end());
   for (const std::uint64_t r : regions) {
     constexpr std::uint64_t n = checksum_file::region_chunks;
     const failure f = trim(op, {r * n, (r + 1) * n});
