@@ -16,14 +16,13 @@
 namespace ooc::storage {
 namespace {
 
-using bytes = process_group::bytes;
 using wire::pb::RankOutcome;
 
 /// The result of f, or the exception that it threw.
-std::string outcome_of(const std::function<bytes()>& f, std::size_t most) {
+std::string outcome_of(const std::function<process_group::bytes()>& f, std::size_t most) {
   RankOutcome m;
   try {
-    const bytes result = f();
+    const process_group::bytes result = f();
     if (result.size() > most)  // protobuf would make it an empty message, which is one of an empty result
       throw usage_error(errc::invalid_request, "a rank has " + std::to_string(result.size()) +
                                                    " bytes to tell the others at once, and can tell them " +
@@ -54,11 +53,11 @@ std::string outcome_of(const std::function<bytes()>& f, std::size_t most) {
 
 }  // namespace
 
-std::vector<bytes> together(process_group& group, std::string_view call, const std::function<bytes()>& f,
-                            std::size_t most) {
+std::vector<process_group::bytes> together(process_group& group, std::string_view call,
+                                           const std::function<process_group::bytes()>& f, std::size_t most) {
   const std::string mine = outcome_of(f, most);
-  std::vector<bytes> results;
-  for (const bytes& outcome : group.all_gather(call, std::as_bytes(std::span(mine)))) {
+  std::vector<process_group::bytes> results;
+  for (const process_group::bytes& outcome : group.all_gather(call, std::as_bytes(std::span(mine)))) {
     const std::string who = "rank " + std::to_string(results.size()) + ": ";
     RankOutcome m;
     if (!m.ParseFromArray(outcome.data(), static_cast<int>(outcome.size())))

@@ -179,19 +179,10 @@ void check_contents(const place_contents& c, const plain_file& f, std::uint64_t 
                "; give the extents of what is there, or copy it again where it was cut short");
 }
 
-entry entry_in_place(const struct stat& s, const std::string& path, place_contents c) {
-  entry e;
-  e.id = s.st_ino;
-  e.path = path;
-  e.owner = s.st_uid;
-  e.group = s.st_gid;
-  e.mode = s.st_mode & 07777;
-  e.data_changed_ns = s.st_mtim.tv_sec * 1'000'000'000 + s.st_mtim.tv_nsec;
-  e.size = *bytes_of(c.array.extents, c.array.element_size);
-  e.striping = {.sn = 0, .nn = 1, .sf = in_whole_pages(std::max<std::uint64_t>(e.size, 1))};
+entry entry_of(const struct stat& s, const std::string& path, place_contents c) {
+  entry e = entry_in_place(s, path, *bytes_of(c.array.extents, c.array.element_size));
   if (c.column_major) std::ranges::reverse(c.array.extents);
   e.array = std::move(c.array);
-  e.in_place = true;
   e.lead = c.offset % page_bytes;
   return e;
 }
@@ -244,7 +235,7 @@ store store_in_place(const place_request& r) {
   // The identity of the file, whatever path leads to it: it is open once in a process.
   const std::string identity = "file on device " + std::to_string(s.st_dev);
   return store(std::make_shared<store_core>("file:" + path, identity,
-                                            std::make_shared<single_file>(entry_in_place(s, path, std::move(c)), file),
+                                            std::make_shared<single_file>(entry_of(s, path, std::move(c)), file),
                                             striped_file::nodes{node}));
 }
 

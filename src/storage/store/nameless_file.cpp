@@ -11,7 +11,6 @@
 
 #include "oocarray/error.hpp"
 #include "oocarray/open_file.hpp"
-#include "storage/base/page.hpp"
 #include "storage/node/plain_file_node.hpp"
 #include "storage/service/store_core.hpp"
 #include "storage/store/single_file.hpp"
@@ -59,15 +58,7 @@ store nameless_file_beside(const std::string& path, std::uint64_t bytes, const s
   f.direct =
       file_descriptor(::open(("/proc/self/fd/" + std::to_string(f.file.get())).c_str(), O_RDWR | O_CLOEXEC | O_DIRECT));
   static_cast<void>(::posix_fadvise(f.file.get(), 0, 0, POSIX_FADV_RANDOM));
-  entry made;
-  made.id = s.st_ino;
-  made.path = told;
-  made.owner = s.st_uid;
-  made.group = s.st_gid;
-  made.mode = s.st_mode & 07777;
-  made.size = bytes;
-  made.striping = {.sn = 0, .nn = 1, .sf = in_whole_pages(bytes)};
-  made.in_place = true;
+  entry made = entry_in_place(s, told, bytes);
   const auto file = std::make_shared<const plain_file>(std::move(f));
   return store(std::make_shared<store_core>("file:" + told, "file without a name on device " + std::to_string(s.st_dev),
                                             std::make_shared<single_file>(std::move(made), file),

@@ -3,11 +3,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 #include <variant>
 
 #include "oocarray/error.hpp"
+#include "storage/base/page.hpp"
 
 namespace ooc::storage {
 namespace {
@@ -37,6 +39,20 @@ struct held_file_lock {
 };
 
 }  // namespace
+
+entry entry_in_place(const struct ::stat& s, std::string path, std::uint64_t bytes) {
+  entry e;
+  e.id = s.st_ino;
+  e.path = std::move(path);
+  e.owner = s.st_uid;
+  e.group = s.st_gid;
+  e.mode = s.st_mode & 07777;
+  e.data_changed_ns = s.st_mtim.tv_sec * 1'000'000'000 + s.st_mtim.tv_nsec;
+  e.size = bytes;
+  e.striping = {.sn = 0, .nn = 1, .sf = in_whole_pages(std::max<std::uint64_t>(bytes, 1))};
+  e.in_place = true;
+  return e;
+}
 
 void refuse_in_place(const entry& e, const char* what) {
   throw usage_error(errc::invalid_request, "'" + e.path + "' is a file in place, of no store, and cannot " + what);

@@ -9,12 +9,19 @@
 // Threads as in metadata_service.hpp.
 #pragma once
 
+#include <sys/stat.h>
+
+#include <cstdint>
 #include <memory>
+#include <string>
 
 #include "storage/node/plain_file_node.hpp"
 #include "storage/service/metadata_service.hpp"
 
 namespace ooc::storage {
+
+/// Of a file with so many bytes of elements.
+entry entry_in_place(const struct ::stat& s, std::string path, std::uint64_t bytes);
 
 [[noreturn]] void refuse_in_place(const entry& e, const char* what);
 
