@@ -141,7 +141,7 @@ TEST_CASE("blocks of several sizes share one budget") {
 
 TEST_CASE("far more blocks than fit, touched once, leave a bounded number of mappings", "[megabytes]") {
   runtime rt({.memory = 4 * mib, .block = page_bytes});
-  const std::size_t blocks = 400 * mib / page_bytes;  // all of which the source has in memory
+  const std::size_t blocks = 400_MiB / page_bytes;  // all of which the source has in memory
   memory_source source(blocks, page_bytes);
   segment s(rt.pager(), {.name = "a", .block_bytes = page_bytes, .blocks = blocks}, source);
   const std::size_t before = mappings();
