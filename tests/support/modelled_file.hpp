@@ -142,7 +142,8 @@ class modelled_file {
       REQUIRE(report.corrupt + report.torn + report.lost == 0);
     }
     check_all_of(into, memory);
-    for (auto& n : nodes_) succeed(remove(*n, into->id));
+    for (std::uint32_t t = 0; t < nodes_.size(); ++t)
+      if (from->striping.object_size(t, from->size) != 0) succeed(remove(*nodes_[t], into->id));
   }
 
  private:
@@ -156,7 +157,8 @@ class modelled_file {
   }
   void check_all_of(const shape_ptr& f, std::byte* memory) {
     for (std::uint32_t t = 0; t < nodes_.size(); ++t)
-      succeed(ooc::testing::read(*nodes_[t], f, t, request::contiguous(0, committed_.size()), memory));
+      if (f->striping.object_size(t, f->size) != 0)  // of a short copy not each has one
+        succeed(ooc::testing::read(*nodes_[t], f, t, request::contiguous(0, committed_.size()), memory));
     REQUIRE(std::memcmp(committed_.data(), memory, committed_.size()) == 0);
   }
   static void succeed(const failure& f) {
