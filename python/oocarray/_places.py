@@ -54,7 +54,7 @@ def _open_in_place(
 ) -> Array:
     """What `open_file` has found, in another process or again: where the file tells what it holds, it must be that still."""
     if dataset is None:
-        return open_file(path, dtype=dtype, shape=shape, offset=place, order=order, **options)
+        return open_file(path, dtype=dtype, shape=shape, offset=int(place), order=order, **options)
     a = open_file(path, dataset=dataset or None, **options)
     if (a.dtype, a.shape) == (dtype, shape):
         return a
