@@ -102,6 +102,11 @@ inline failure sync(io_service& n, const shape_ptr& f, std::uint32_t stripe_inde
   return wait_for([&](completion done) { n.sync(f, stripe_index, std::move(done)); });
 }
 
+/// A sync of a file's first stripe object that nobody waits for yet.
+inline std::future<failure> begin_sync(io_service& n, const shape_ptr& f) {
+  return started([&](completion done) { n.sync(f, 0, std::move(done)); });
+}
+
 inline failure prepare(io_service& n, const shape_ptr& f, std::uint32_t stripe_index = 0) {
   return wait_for([&](completion done) { n.prepare(f, stripe_index, std::move(done)); });
 }

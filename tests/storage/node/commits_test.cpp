@@ -37,6 +37,13 @@ shape_ptr as_of(const shape_ptr& f, std::uint64_t commit, bool at_commit = false
 
 constexpr file_id committed_file = 9;
 
+/// Bytes that the data of the committed file take on the disk.
+std::uint64_t space_taken(const fs::path& folder) {
+  struct stat st {};
+  REQUIRE(::stat(node_folder(folder).data(committed_file).c_str(), &st) == 0);
+  return static_cast<std::uint64_t>(st.st_blocks) * 512;
+}
+
 void write_zeros(const fs::path& path, std::uint64_t from, std::uint64_t n) {
   std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
   file.seekp(static_cast<std::streamoff>(from));
@@ -157,11 +164,7 @@ TEST_CASE("a sparse file gives back what the commit before had, and only that") 
   constexpr std::uint64_t size = 9 << 20;
   shape_ptr f = with_commits(make_shape(committed_file, {0, 1, 65536}, size, true));
   REQUIRE_FALSE(create(*node, f));
-  const auto space = [&] {
-    struct stat st {};
-    REQUIRE(::stat(node_folder(folder.path()).data(committed_file).c_str(), &st) == 0);
-    return static_cast<std::uint64_t>(st.st_blocks) * 512;
-  };
+  const auto space = [&] { return space_taken(folder.path()); };
   const auto put = [&](std::uint64_t at, std::uint64_t n, char c) {
     const bytes b(n, static_cast<std::byte>(c));
     REQUIRE_FALSE(write(*node, f, 0, request::contiguous(at, n), b.data()));
@@ -204,11 +207,7 @@ TEST_CASE(
   constexpr std::uint64_t size = 9 << 20, half = size / 2, little = 128 << 10;
   shape_ptr f = with_commits(make_shape(committed_file, {0, 1, 65536}, size, true));
   REQUIRE_FALSE(create(*node, f));
-  const auto space = [&] {
-    struct stat st {};
-    REQUIRE(::stat(node_folder(folder.path()).data(committed_file).c_str(), &st) == 0);
-    return static_cast<std::uint64_t>(st.st_blocks) * 512;
-  };
+  const auto space = [&] { return space_taken(folder.path()); };
   const auto put = [&](char c) {
     const bytes b(f->size, static_cast<std::byte>(c));
     REQUIRE_FALSE(write(*node, f, 0, request::contiguous(0, f->size), b.data()));

@@ -81,12 +81,9 @@ TEST_CASE("a sync does not end before another one has made durable what it finds
       }
       return disk_answer{};
     });
-    const auto begin_sync = [&](io_service& n) {
-      return started([&](completion done) { n.sync(f.shape, 0, std::move(done)); });
-    };
-    auto one = begin_sync(*f.node);
+    auto one = begin_sync(*f.node, f.shape);
     REQUIRE(soon([&] { return waiting.load(); }));
-    auto two = begin_sync(*second);
+    auto two = begin_sync(*second, f.shape);
     CHECK(never_within(std::chrono::milliseconds(300), [&] { return has_ended(two); }));
     go_on.set_value();
     CHECK_FALSE(one.get());

@@ -109,8 +109,7 @@ TEST_CASE("of two syncs at a time none succeeds where the kernel tells one of th
   REQUIRE_FALSE(f.write(request::contiguous(0, b.size()), b.data()));
   const auto disk = std::make_shared<two_flushes>(".data");
   const failing_disk failing([disk](disk_call c, int fd, std::size_t n) { return (*disk)(c, fd, n); });
-  const auto begin_sync = [&] { return started([&](completion done) { f.node->sync(f.shape, 0, std::move(done)); }); };
-  auto one = begin_sync(), two = begin_sync();
+  auto one = begin_sync(*f.node, f.shape), two = begin_sync(*f.node, f.shape);
   CHECK(one.get().code == std::errc::io_error);
   CHECK(two.get().code == std::errc::io_error);
 }
@@ -127,8 +126,7 @@ TEST_CASE("of two syncs of a file in place at a time none succeeds where the ker
   const auto shape = make_shape(1, {0, 1, synced_bytes}, synced_bytes);
   const auto disk = std::make_shared<two_flushes>("in_place");
   const failing_disk failing([disk](disk_call c, int fd, std::size_t n) { return (*disk)(c, fd, n); });
-  const auto begin_sync = [&] { return started([&](completion done) { node->sync(shape, 0, std::move(done)); }); };
-  auto one = begin_sync(), two = begin_sync();
+  auto one = begin_sync(*node, shape), two = begin_sync(*node, shape);
   CHECK(one.get().code == std::errc::io_error);
   CHECK(two.get().code == std::errc::io_error);
 }
@@ -164,12 +162,9 @@ TEST_CASE("a sync that could not say durably that all is durable leaves it unsai
       const std::lock_guard lock(mutex);
       return told.insert(fd).second ? disk_answer{EIO, {}} : disk_answer{};
     });
-    const auto begin_sync = [&](io_service& n) {
-      return started([&](completion done) { n.sync(f.shape, 0, std::move(done)); });
-    };
-    auto one = begin_sync(*f.node);
+    auto one = begin_sync(*f.node, f.shape);
     REQUIRE(soon([&] { return waiting.load(); }));
-    auto two = begin_sync(*second);
+    auto two = begin_sync(*second, f.shape);
     CHECK(never_within(std::chrono::milliseconds(300), [&] { return has_ended(two); }));
     go_on.set_value();
     CHECK(one.get().code == std::errc::io_error);
