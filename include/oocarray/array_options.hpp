@@ -41,7 +41,8 @@ inline constexpr unfinished_file open_unfinished = unfinished_file::open;
 /// Every member may be left out: `{.fill = 1.0, .sparse = true}`.
 ///
 /// Chosen at creation and recorded with the file: order, tile (for file_order::tiled), stripes (and
-/// with them the placement), fill, sparse, max_extents, commits, permissions.  The others hold for this object only.
+/// with them the placement), fill, sparse, max_extents, commits, attributes, permissions.  The others hold for this
+/// object only.
 template <class T>
 struct array_options {
   file_order order = file_order::row_major;
